@@ -107,7 +107,7 @@ def is_sound(media: str) -> bool:
 
 def refuse_text(body: bytes, _media: str) -> AnswerUsage:
     """Raise the error that an answer reports instead of audio."""
-    raise error_in(body) or InvalidResponse("the answer is no sound")
+    raise error_in(body) or InvalidResponse("the answer is not a sound")
 
 
 def read_object(body: bytes) -> AnswerUsage:

@@ -248,7 +248,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         self._parser = httptools.HttpResponseParser(self)
         if self._closed:
             made.abort()

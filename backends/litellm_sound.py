@@ -21,7 +21,7 @@ def form_members(call: Call) -> dict[str, Any]:
     """
     found = _BOUNDARY.search(call.content_type or "")
     if found is None:
-        raise RequestUnsendable("the request is no form")
+        raise RequestUnsendable("the request is not a form")
     members: dict[str, Any] = {}
     for part in call.body.split(b"--" + found[1].encode())[1:-1]:
         head, _, content = part.partition(b"\r\n\r\n")

@@ -216,7 +216,7 @@ def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
         kind = headers.get("content-type", "text/event-stream").lower()
         if "json" in kind.partition(";")[0] or "html" in kind:  # events stand under any other type
             return InvalidResponse(
-                "the answer to a streamed call is no event stream", status=status
+                "the answer to a streamed call is not an event stream", status=status
             )
     return None
 

@@ -86,7 +86,7 @@ class AdminClient:
     def _send_request(self, request: httpx.Request, body: bytes) -> dict[str, Any]:
         name, key = self._who().name, read_secret(self._key_file)
         if key is None:
-            raise AdminUnavailable(f"{self._key_file} cannot be read or is no key.")
+            raise AdminUnavailable(f"{self._key_file} cannot be read or is not a key.")
         target = request.url.raw_path.decode("ascii")
         asked = VouchedRequest(
             request.method, target[target.index(PREFIX) :]

@@ -61,6 +61,6 @@ def show_viewer(viewer: Viewer) -> None:
         st.caption(OPEN)
         return
     teams = "" if viewer.teams is None else f" of {', '.join(viewer.teams)}"
-    st.html(theme.small(f"**{viewer.name}**: {viewer.role}{teams}"))  # a name is no markdown
+    st.html(theme.small(f"**{viewer.name}**: {viewer.role}{teams}"))  # a name is not a markdown
     if st.user.get("is_logged_in"):
         st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out")

@@ -139,7 +139,7 @@ class NearReport:
         if self._left_out:
             lines.append(
                 f"NOT ALL: {self._left_out} more were left out after {self._limit_s:.0f} s, "
-                "so this is no pass"
+                "so this is not a pass"
             )
         if self.failed:
             lines.append(f"whole: .venv/bin/python -m pytest '{next(iter(self.failed))}'")

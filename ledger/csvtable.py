@@ -78,7 +78,7 @@ def _decode_table(data: bytes, prefix: str) -> str:
         raise CsvTableError(f"{prefix}line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise CsvTableError(f"{prefix}line {line}: has a NUL character: this is no CSV file")
+        raise CsvTableError(f"{prefix}line {line}: has a NUL character: this is not a CSV file")
     return text
 
 

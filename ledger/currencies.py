@@ -57,7 +57,7 @@ def unknown(code: str) -> str | None:
     if code == "USD":
         return "the books are in USD: another currency is quoted in it"
     if code not in CODES:
-        return f"`{code}` is no code of ISO 4217's list of money in use: write EUR, GBP, JPY, ..."
+        return f"`{code}` is not a currency code of ISO 4217: write EUR, GBP, JPY, ..."
     return None
 
 

@@ -40,26 +40,26 @@ def instant_us(text: str) -> int:
     said = text.strip()
     match = _INSTANT.fullmatch(said)
     if match is None:
-        raise InstantError(f"{text!r} is no date: {_fix(said)}")
+        raise InstantError(f"{text!r} is not a date: {_fix(said)}")
     try:
         day = day_number(date.fromisoformat(match["day"]))
     except ValueError:
-        raise InstantError(f"{text!r} is no date: the calendar has no such day") from None
+        raise InstantError(f"{text!r} is not a date: the calendar has no such day") from None
     hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
     fraction_us = int((match["fraction"] or "").ljust(6, "0")[:6])
     within_us = ((hour * 60 + minute) * 60 + second) * US_PER_S + fraction_us
     # The end of a day may be 24:00. A second 60 is refused: the ledger has no leap seconds.
     if minute > 59 or second > 59 or within_us > DAY_US or (hour == 24 and within_us != DAY_US):
-        raise InstantError(f"{text!r} is no date: the day has no such time")
+        raise InstantError(f"{text!r} is not a date: the day has no such time")
     offset_minutes = int(match["off_hour"] or 0) * 60 + int(match["off_minute"] or 0)
     if int(match["off_minute"] or 0) > 59 or offset_minutes > _FARTHEST_MINUTES:
-        raise InstantError(f"{text!r} is no date: no zone has such an offset")
+        raise InstantError(f"{text!r} is not a date: no zone has such an offset")
     if offset_minutes and match["zone"]:
-        raise InstantError(f"{text!r} is no date: it has an offset, and says UTC")
+        raise InstantError(f"{text!r} is not a date: it has an offset, and says UTC")
     ahead = -offset_minutes if match["sign"] == "-" else offset_minutes
     at_us = day * DAY_US + within_us - ahead * 60 * US_PER_S
     if not _FIRST_US <= at_us < _END_US:
-        raise InstantError(f"{text!r} is no date: in UTC it is outside of the years 1 to 9999")
+        raise InstantError(f"{text!r} is not a date: in UTC it is outside of the years 1 to 9999")
     return at_us
 
 

@@ -53,11 +53,11 @@ class ReportingZone:
     def month_named(self, text: str) -> tuple[int, int]:
         """Return start and end of a month such as `2026-11`. Raises `ValueError` if invalid."""
         if len(text) != len("2026-11"):
-            raise ValueError(f"`{text}` is no month: write it as 2026-11")
+            raise ValueError(f"`{text}` is not a month: write it as 2026-11")
         try:
             return self.month(self.midnight_us(date.fromisoformat(f"{text}-01")))
         except ValueError:
-            raise ValueError(f"`{text}` is no month: write it as 2026-11") from None
+            raise ValueError(f"`{text}` is not a month: write it as 2026-11") from None
 
     def date_of(self, at_us: int) -> date:
         return datetime.fromtimestamp(at_us // _US, zone_named(self.name)).date()

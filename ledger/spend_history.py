@@ -56,7 +56,7 @@ def pusd_of(text: str) -> int:
     """
     amount = Decimal(text)
     if not amount.is_finite():
-        raise ValueError(f"`{text}` is no amount")
+        raise ValueError(f"`{text}` is not an amount")
     return int(_EXACT.multiply(amount, PUSD_PER_USD).to_integral_value())
 
 

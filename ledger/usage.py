@@ -334,7 +334,7 @@ def details_of(usage: Mapping[str, object], *names: str) -> Mapping[str, object]
         if value is None or value == []:  # as PHP writes an object without members
             continue
         if not isinstance(value, Mapping):
-            raise UsageError(f"`{name}` is no object")
+            raise UsageError(f"`{name}` is not an object")
         return value
     return _NONE
 

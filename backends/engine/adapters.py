@@ -84,7 +84,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
         document = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         kind = document.get("peft_type")
     except FileNotFoundError as error:
-        raise BadAdapter(f"`{folder}` is no adapter: it has no {CONFIG}") from error
+        raise BadAdapter(f"`{folder}` is not an adapter: it has no {CONFIG}") from error
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise BadAdapter(f"`{folder}/{CONFIG}` cannot be read: {error}") from error
     if kind != "LORA":

@@ -223,7 +223,7 @@ def _nonsense(usage: dict[str, Any]) -> str | None:
     for name in _COUNTS:
         value = usage.get(name)
         if value is not None and _count(value) is None:
-            return f"its usage is no count: {name} is {value!r:.40}"
+            return f"its usage is not a count: {name} is {value!r:.40}"
     return None
 
 

@@ -74,7 +74,7 @@ async def fetch_page(
         raise NobodyThere(f"nothing answers there: {error}".removesuffix(": ")) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise NobodyThere(
-            f"that is no address, such as http://127.0.0.1:8000/v1: {error}"
+            f"that is not an address, such as http://127.0.0.1:8000/v1: {error}"
         ) from error
     except httpx.HTTPError as error:
         raise NoPage(f"{type(error).__name__}: {error}".removesuffix(": ")) from error

@@ -56,7 +56,7 @@ def read(path: Path) -> KernelProfile:
         events = document["traceEvents"]
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise ProfilerTraceError(
-            f"{path.name} is no trace: {type(error).__name__} {error}"
+            f"{path.name} is not a trace: {type(error).__name__} {error}"
         ) from error
     return summary(events)
 

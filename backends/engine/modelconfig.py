@@ -140,7 +140,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
         if not directory.is_dir():
             raise UnsupportedModel(f"{directory} is not there") from error
         words = f"it holds {_GGUF}" if any(directory.glob("*.gguf")) else "it has no config.json"
-        raise UnsupportedModel(f"{directory} is no model: {words}") from error
+        raise UnsupportedModel(f"{directory} is not a model: {words}") from error
     except OSError as error:
         raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
     except UnsupportedModel:
@@ -162,7 +162,7 @@ def _read_bounded(path: Path) -> bytes:
             raise UnsupportedModel(f"{path} is {_GGUF}")
         data = start + file.read(_JSON_LIMIT)
     if len(data) > _JSON_LIMIT:
-        raise UnsupportedModel(f"{path} is no config.json: it is larger than any")
+        raise UnsupportedModel(f"{path} is not a config.json: it is larger than any")
     return data
 
 
@@ -318,7 +318,7 @@ def _read_index(directory: Path) -> tuple[list[str], int | None]:
         total = (document.get("metadata") or {}).get("total_size")
         return names, None if total is None else int(total)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise UnsupportedModel(f"{path} is no index of safetensors files") from error
+        raise UnsupportedModel(f"{path} is not an index of safetensors files") from error
 
 
 def _tensor_bytes(path: Path) -> int:

@@ -76,7 +76,7 @@ def check(request: QuantizeRequest) -> None:
     if request.out.exists():
         raise QuantizeError(f"OUT {request.out} exists: name a folder that is to be made")
     if not request.out.parent.is_dir() or not os.access(request.out.parent, os.W_OK):
-        raise QuantizeError(f"OUT {request.out}: {request.out.parent} is no folder to write in")
+        raise QuantizeError(f"OUT {request.out}: {request.out.parent} is not a folder to write in")
     if request.method in CALIBRATED and request.prompts is None:
         raise QuantizeError(
             f"--method {request.method} is calibrated: --prompts FILE with your own prompts"

@@ -46,12 +46,12 @@ def tensors(path: Path) -> Mapping[str, StoredTensor]:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith("data.pkl")]
             if len(names) != 1 or archive.getinfo(names[0]).file_size > PICKLE_BYTES:
-                raise NoTensors(f"{path} is no file of torch.save")
+                raise NoTensors(f"{path} is not a file of torch.save")
             with archive.open(names[0]) as file:
                 found = _Reader(file, names[0].removesuffix("data.pkl") + "data/").load()
             _complete(path, archive, found)
     except zipfile.BadZipFile as error:
-        words = "was cut short, or is no file of torch.save: copy it again"
+        words = "was cut short, or is not a file of torch.save: copy it again"
         raise NoTensors(f"{path} {words}") from error
     except (
         pickle.UnpicklingError, AttributeError, EOFError, LookupError, RecursionError, TypeError,
@@ -76,7 +76,7 @@ def _complete(path: Path, archive: zipfile.ZipFile, found: Any) -> None:
         raise NoTensors(f"{path} holds no weights by name")
     for name, finding in found.items():
         if not isinstance(name, str) or not isinstance(finding, StoredTensor):
-            raise NoTensors(f"{path} holds {name!r}, which is no tensor")
+            raise NoTensors(f"{path} holds {name!r}, which is not a tensor")
         size = None
         with suppress(KeyError):
             size = archive.getinfo(finding.member).file_size

@@ -90,9 +90,9 @@ class WorkLog:
         try:
             found = [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
-            raise OtherWork(f"{self._path} is no log of this kind: {error}") from error
+            raise OtherWork(f"{self._path} is not a log of this kind: {error}") from error
         if not all(isinstance(line, dict) for line in found):
-            raise OtherWork(f"{self._path} is no log of this kind")
+            raise OtherWork(f"{self._path} is not a log of this kind")
         return found
 
     def _start(self, head: Mapping[str, Any]) -> None:

@@ -345,7 +345,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ShapeFileError as error:
         parser.error(f"--profile: {error}")
     if profile is None:
-        parser.error(f"--profile: `{given.profile}` is no file, and none of {', '.join(PROFILES)}")
+        parser.error(
+            f"--profile: `{given.profile}` is not a file, and none of {', '.join(PROFILES)}"
+        )
     overrides = {
         "blocks": given.num_gpu_blocks_override,
         "context_tokens": given.max_model_len,

@@ -113,7 +113,7 @@ def _detail(published_claim: PublishedClaim) -> None:
             )
             number = _number(given)
             if number is None:
-                st.warning(f"{name}: `{given}` is no number.")
+                st.warning(f"{name}: `{given}` is not a number.")
                 return
             inputs[name] = number
         try:

@@ -42,7 +42,7 @@ def show_import_form(view: DashboardView, providers: Sequence[str], pools: Seque
         try:
             content = file.getvalue().decode("utf-8-sig")
         except UnicodeDecodeError:
-            confirmation.fail(BILLS, f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
+            confirmation.fail(BILLS, f"{file.name} is not text in UTF-8: export it as CSV or JSON.")
         given = {"content": content, "name": file.name, **senders[sender]}
         found = confirmation.send_change(BILLS, desk, "/invoices/import", **given)
         lines = formatting.plural(found["lines"], "line")

@@ -184,7 +184,7 @@ class ProviderBatchClient:
         try:
             found = msgspec.json.decode(content, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise ProviderUnavailable("an answer that is no JSON object") from error
+            raise ProviderUnavailable("an answer that is not a JSON object") from error
         return found
 
 
@@ -225,7 +225,7 @@ def _id(found: Mapping[str, Any], name: str) -> str:
     """Return a valid id from the answer. Raises `ProviderUnavailable` for any other value."""
     value = _text(found, name)
     if _ID.fullmatch(value) is None:
-        raise ProviderUnavailable(f"an answer whose `{name}` is no id")
+        raise ProviderUnavailable(f"an answer whose `{name}` is not an id")
     return value
 
 

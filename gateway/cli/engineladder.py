@@ -59,7 +59,7 @@ def ladder(
     below, with one change, and to the first.
     """
     if not (model / "config.json").is_file():
-        fail(f"{model} is no model: it has no config.json")
+        fail(f"{model} is not a model: it has no config.json")
     place, flavour = Environment(environment.resolve()), flavour_here()
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")

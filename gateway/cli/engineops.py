@@ -189,7 +189,7 @@ def logs(
     found = [engine for engine in runtime.engines if name in (engine.name, f"pool:{engine.pool}")]
     files = [log_of(runtime, seat) for seat in found if seat.managed]
     if not files:
-        fail(f"{name} is no engine that this gateway starts; `breakeven engine status` lists them")
+        fail(f"{name} is not an engine of this gateway; `breakeven engine status` lists them")
     for file in files:
         if not file.exists():
             fail(f"there is no {file}: {name} was not started yet")

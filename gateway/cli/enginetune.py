@@ -142,7 +142,7 @@ def _dummy(host: LadderHost) -> tuple[str, ...]:
 def _engine_environment(model: Path, environment: Path, out: Path | None) -> Environment:
     writable(out)
     if not (model / "config.json").is_file():
-        fail(f"{model} is no model: it has no config.json")
+        fail(f"{model} is not a model: it has no config.json")
     place = Environment(environment.resolve())
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")

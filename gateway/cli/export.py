@@ -95,7 +95,7 @@ def export(
         _check_full_hours(scope, format_, zone)
     period_us = HOUR_US if per is ExportPeriod.HOUR else DAY_US
     if out == STDOUT and not traits.is_text and sys.stdout.isatty():
-        fail(f"--out: {format_.value.capitalize()} is no text; name a file")
+        fail(f"--out: {format_.value.capitalize()} is not text; name a file")
     if out == STDOUT and as_json:
         fail("--json: needs --out FILE, because the rows go to the standard output")
     tally = ExportCounts(traits.money_place)

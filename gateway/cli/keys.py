@@ -147,5 +147,5 @@ def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:
 def _tag(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name and value):
-        fail(f"--tag: `{text}` is no `NAME=VALUE`")
+        fail(f"--tag: `{text}` is not a `NAME=VALUE`")
     return name, value

@@ -140,11 +140,11 @@ def _decimal(word: str) -> Decimal:
     try:
         return Decimal(word)
     except InvalidOperation:
-        fail(f"{word} is no number")
+        fail(f"{word} is not a number")
 
 
 def _day(word: str) -> date:
     try:
         return date.fromisoformat(word)
     except ValueError:
-        fail(f"{word} is no day: write YYYY-MM-DD")
+        fail(f"{word} is not a day: write YYYY-MM-DD")

@@ -74,7 +74,8 @@ def check_targets(settings: Settings) -> Iterator[ConfigFault]:
                     yield ConfigFault(place, words, about=("pools", pool))
             elif not slash or not provider or not upstream:
                 meant = f"; did you mean `pool:{target}`?" if target in settings.pools else ""
-                yield ConfigFault(place, f"`{target}` is no `pool:NAME` or `PROVIDER/MODEL`{meant}")
+                words = f"`{target}` is not a `pool:NAME` or `PROVIDER/MODEL`{meant}"
+                yield ConfigFault(place, words)
             elif provider not in settings.providers:
                 yield _no_provider(settings, place, provider)
 

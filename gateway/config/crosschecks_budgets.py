@@ -59,7 +59,7 @@ def _scope(
 ) -> Iterator[ConfigFault]:
     kind, colon, name = scope.partition(":")
     if kind not in kinds:
-        yield ConfigFault(place, f"`{kind}` is no kind of scope{suggest(kind, kinds)}")
+        yield ConfigFault(place, f"`{kind}` is not a kind of scope{suggest(kind, kinds)}")
     elif kind in NAMELESS:
         if colon:
             yield ConfigFault(place, f"`{kind}` takes no name")

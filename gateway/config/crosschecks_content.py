@@ -47,7 +47,7 @@ def check_content_patterns(settings: Settings) -> Iterator[ConfigFault]:
         try:
             compile_patterns([pattern])
         except PatternError as error:
-            yield ConfigFault(place, f"is no regular expression that is taken: {error}")
+            yield ConfigFault(place, f"is not a regular expression that is taken: {error}")
 
 
 def check_content_hooks(settings: Settings) -> Iterator[ConfigFault]:

@@ -98,7 +98,7 @@ def check_policy_times(settings: Settings) -> Iterator[ConfigFault]:
             except WindowError as error:
                 yield ConfigFault((*place, "timezone"), str(error))
             if times.starts == times.ends:
-                words = f"`{times.starts}` to `{times.ends}` is no time: leave out both for all day"
+                words = f"`{times.starts}` to `{times.ends}` is not a time: omit both for all day"
                 yield ConfigFault((*place, "ends"), words)
 
 
@@ -111,7 +111,9 @@ def check_policy_targets(settings: Settings) -> Iterator[ConfigFault]:
         for place, target in _named_targets(rule):
             here: Place = ("policies", index, *place)
             if target not in known and not (passing and _passed_through(settings, target)):
-                words = f"`{target}` is no target of a model of this policy{suggest(target, known)}"
+                words = (
+                    f"`{target}` is not a target of this policy's models{suggest(target, known)}"
+                )
                 yield ConfigFault(here, words)
             elif (objection := object_to_target(rule, target)) is not None:
                 yield ConfigFault(here, objection)
@@ -137,7 +139,9 @@ def check_model_quality(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical_models(settings):
         for target in model.quality_loss:
             if target not in model.reachable:
-                words = f"`{target}` is no target of this model{suggest(target, model.reachable)}"
+                words = (
+                    f"`{target}` is not a target of this model{suggest(target, model.reachable)}"
+                )
                 yield ConfigFault(("models", name, "quality_loss", target), words)
 
 

@@ -22,7 +22,7 @@ def check_sampling(settings: Settings) -> Iterator[ConfigFault]:
                 words = f"`{asked}` is judged: it must have `pool:{name}` as its only target"
                 yield ConfigFault((*here, field), words)
             elif any(not target.startswith("pool:") for target in found[1].reachable):
-                words = f"`{asked}` has a target that is no pool: sampled prompts stay here"
+                words = f"`{asked}` has a target that is not a pool: sampled prompts stay here"
                 yield ConfigFault((*here, field), words)
         if rule.model == rule.baseline:
             yield ConfigFault((*here, "baseline"), "is the model itself: nothing would ever differ")

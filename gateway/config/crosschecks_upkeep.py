@@ -19,7 +19,7 @@ def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
             try:
                 CronSchedule(words, kept.timezone)
             except ScheduleError as error:
-                message = f"`{words}` is no time: {error}; write it like `0 4 * * SUN`"
+                message = f"`{words}` is not a time: {error}; write it like `0 4 * * SUN`"
                 if "time zone" in str(error):
                     message = str(error)
                 yield ConfigFault((*here, field), message)

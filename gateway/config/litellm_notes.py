@@ -278,7 +278,7 @@ def notes_on(
         words = f"the key stands in the file: put it into the environment as {found.key}"
         yield ImportNote(f"{place}.litellm_params.api_key", words)
     if (protocol := protocol_of(given)) is not None:
-        words = f"`{protocol}/` chose a protocol, and is no part of the name: what a target speaks "
+        words = f"`{protocol}/` chose a protocol and is not part of the name: what a target speaks "
         words += "is translated"
         yield ImportNote(f"{place}.litellm_params.model", words, warns=False)
     for where, section, read, unknown in (

@@ -126,7 +126,7 @@ class SectionReader:
         if not amount:
             return False
         if period is None:
-            words = f"`{duration}` is no calendar day or month: state it in `budgets`"
+            words = f"`{duration}` is not a calendar day or month: state it in `budgets`"
             self._notes.append(lost(place, words, ImportLoss.BUDGETS))
             return True
         made = {"scope": scope, "usd": str(usd), "period": period, "hard": True}

@@ -128,7 +128,7 @@ def add_aliases(
                 models[name] = {"same_as": other}
                 groups.aliases[name] = other
             else:
-                words = f"`{other}` is no model, or the name is taken"
+                words = f"`{other}` is not a model, or the name is taken"
                 groups.notes.append(lost(f"{place}.{name}", words, ImportLoss.MODELS))
 
 

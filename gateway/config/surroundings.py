@@ -92,7 +92,7 @@ def _wrong_engine(engine: EngineSection, here: Place) -> Iterator[tuple[Place, s
         if words := _wrong_adapter(folder, engine.model):
             yield (*here, "adapters", adapter), words
     if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
-        words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
+        words = f"`{engine.environment}` is not a virtual environment: `breakeven engine install`"
         yield (*here, "environment"), f"{words} makes one"
 
 
@@ -118,7 +118,7 @@ def _wrong_model(model: str) -> str:
     if not path.is_dir():
         return f"`{model}` is a file: name the directory that holds the model"
     if not (path / "config.json").is_file():
-        return f"`{model}` is no model: it has no config.json"
+        return f"`{model}` is not a model: it has no config.json"
     return ""
 
 

@@ -134,7 +134,7 @@ def guard_routes(
     found = dict(list_operations(app))
     faults = [f"{name} does not say who may call it" for name in found if name not in table]
     faults += [
-        f"{name} is no route"
+        f"{name} is not a route"
         for name in table
         if name not in found and not name.partition(" ")[2].startswith(_OPTIONAL)
     ]

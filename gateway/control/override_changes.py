@@ -49,7 +49,7 @@ def span_us(words: str) -> int:
     found = _SPAN.fullmatch(words.strip())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not seconds:
-        raise OverrideError(f"{words} is no span of time: say 90s, 30m, 2h or 7d")
+        raise OverrideError(f"{words} is not a span of time: say 90s, 30m, 2h or 7d")
     if seconds > _LONGEST_S:
         raise OverrideError(f"{words} is too long: say at most 365d")
     return seconds * 1_000_000

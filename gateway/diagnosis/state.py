@@ -25,7 +25,7 @@ def look_at_state(settings: Settings, mounts: Path = MOUNTS) -> Iterator[DoctorF
     if not state.exists():
         yield noted("state", f"{state} is not there yet: the first start makes it")
     if not there.is_dir():
-        yield failed("state", f"{there} is no directory", "name another `state_dir`")
+        yield failed("state", f"{there} is not a directory", "name another `state_dir`")
         return
     if not os.access(there, os.W_OK | os.X_OK):
         words = f"{there} cannot be written by this user ({os.geteuid()})"

@@ -41,4 +41,4 @@ async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) ->
             except KvEventError as error:
                 if clock.now_s() - told_s >= LOG_S:
                     told_s = clock.now_s()
-                    log.warning("%s: what %s says is no KV event: %s", name, address, error)
+                    log.warning("%s: what %s says is not a KV event: %s", name, address, error)

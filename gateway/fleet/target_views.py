@@ -186,7 +186,7 @@ def engine_state(
     ) = loads  # fmt: skip
     age = now_s - updated if updated else math.inf
     if not 0.0 <= word < len(_HEALTHS):
-        raise ValueError(f"{word} is no health")
+        raise ValueError(f"{word} is not a state of health")
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
         if not -AHEAD_S < age <= stale_s:  # NaN also fails this test

@@ -138,7 +138,7 @@ class ForkClient:
         if self._channel is None or not self._ready:
             raise OSError(GONE)
         if command.module is None:
-            raise ValueError(f"{command.name} is no Python module")
+            raise ValueError(f"{command.name} is not a Python module")
         numbers = (*STREAMS, *command.descriptors)
         order = ForkOrder(command.module, command.words, dict(command.environ), numbers)
         with memory_file(order.encode()) as file:

@@ -164,7 +164,7 @@ def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
     raise RequestError(
         "bad_request",
         f"{f'`{place}`' if place else 'The body'} holds invalid Unicode: a lone surrogate or a "
-        "byte that is no UTF-8. Send whole characters.",
+        "byte that is not UTF-8. Send whole characters.",
         param=place or None,
     )
 

@@ -12,9 +12,9 @@ HOST = (
     "HTTP/1.1 wants one `host` header with an address in it: a request with none, with two, or "
     "with a path or a name there may be read as one for somebody else."
 )
-VERSION = "This is no HTTP/1.1 (or 1.0): no other version is spoken on this port."
+VERSION = "This is not HTTP/1.1 (or 1.0): no other version is spoken on this port."
 METHOD = (
-    "The first word of this is no method of HTTP: they are written in capitals, as GET and POST. "
+    "The first word is not a method of HTTP: they are written in capitals, as GET and POST. "
     "Nor is TLS spoken here: an address of this port begins with http."
 )
 TARGET = "The second word of a request line is a path that begins with `/`, without a `#`."

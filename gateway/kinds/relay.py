@@ -193,7 +193,7 @@ class ByteRelay:
         if spans is None:
             if error_in(event) is not None:
                 raise self._reported_error(event)
-            raise self._broken_error("the answer is no event stream", event)
+            raise self._broken_error("the answer is not an event stream", event)
         if not spans:
             return event
         payload = join_data(event, spans)

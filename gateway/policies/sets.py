@@ -46,7 +46,7 @@ def examine_set(
     step times of pools, to warn of policies whose TPOT is too short for them.
     """
     if len(text) > LONGEST:
-        large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
+        large = f"has {len(text):,} characters, more than {LONGEST:,}: it is not a set of policies"
         return ConfigReport(name, None, (ConfigFault((), large),))
     given = read_document(text)
     if given.value is None:

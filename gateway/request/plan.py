@@ -99,7 +99,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         for frozen, scopes in zip(self.frozen, self.route.rooms.scopes, strict=True):
             if frozen.candidate is candidate:
                 return AttemptPlan(verdict, frozen, scopes)
-        raise LookupError(f"{candidate.name} is no candidate of this plan")
+        raise LookupError(f"{candidate.name} is not a candidate of this plan")
 
     @property
     def steps(self) -> tuple[AttemptPlan, ...]:

@@ -200,7 +200,7 @@ def transfer_params(body: bytes) -> tuple[Mapping[str, Any], int | None]:
     try:
         answer = _answer(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidResponse("the engine's answer to a prompt is no answer") from None
+        raise InvalidResponse("the engine's answer to a prompt is not an answer") from None
     params = answer.kv_transfer_params
     if not params:
         raise InvalidResponse("the engine kept no KV: is its connector off?")

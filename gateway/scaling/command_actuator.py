@@ -63,7 +63,7 @@ class CommandActuator:
         except msgspec.MsgspecError as error:
             raise ActuatorError(f"{self._name} list printed no list of engines: {error}") from None
         if any(item.place is not None and not 0 <= item.place < PLACES for item in found):
-            raise ActuatorError(f"{self._name} list printed a place that is no place of a pool")
+            raise ActuatorError(f"{self._name} list printed a place that is not a place of a pool")
         if not all(f"{item.name}{item.token or ''}".isprintable() for item in found):
             raise ActuatorError(
                 f"{self._name} list printed a name or token with control characters"

@@ -37,7 +37,7 @@ class ClusterAccess(msgspec.Struct, frozen=True):
         """Return the access of this pod. Raises `ActuatorError` outside of a pod."""
         host, port = (environ.get(f"KUBERNETES_SERVICE_{word}") for word in ("HOST", "PORT"))
         if not host or not port:
-            raise ActuatorError("this is no pod: KUBERNETES_SERVICE_HOST is not set")
+            raise ActuatorError("this is not a pod: KUBERNETES_SERVICE_HOST is not set")
         shown = f"[{host}]" if ":" in host else host
         return cls(f"https://{shown}:{port}")
 
@@ -48,7 +48,7 @@ class ClusterAccess(msgspec.Struct, frozen=True):
         except OSError as error:
             raise ActuatorError(f"{self.account / name}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise ActuatorError(f"{self.account / name}: this is no text") from None
+            raise ActuatorError(f"{self.account / name}: this is not text") from None
 
 
 class KubernetesActuator:

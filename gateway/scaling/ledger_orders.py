@@ -19,7 +19,7 @@ class LedgerOrders:
     def __call__(self, pool: str) -> int:
         """Return the number. Raises `OrdersUnknown` if KEDA should change nothing."""
         if pool not in self._acts:
-            raise OrdersUnknown(f"`{pool}` is no pool with `scale.actuator.kind: keda`")
+            raise OrdersUnknown(f"`{pool}` is not a pool with `scale.actuator.kind: keda`")
         if not self._acts[pool]:
             raise OrdersUnknown(f"pool `{pool}` only advises (`scale.mode`)")
         try:

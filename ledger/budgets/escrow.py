@@ -66,7 +66,7 @@ def scope_order(scope: str) -> tuple[int, str]:
     """Return the sort key of a scope, from the widest to the narrowest."""
     kind = scope.partition("@")[0].partition(":")[0]
     if kind not in BY_PREFIX:
-        raise EscrowError(f"`{scope}` is no budget scope: {', '.join(BY_PREFIX)}")
+        raise EscrowError(f"`{scope}` is not a budget scope: {', '.join(BY_PREFIX)}")
     return BY_PREFIX[kind].width, scope
 
 

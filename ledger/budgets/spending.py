@@ -135,7 +135,7 @@ def _of_scope(
     prefix, _, name = scope.partition(":")
     kind = BY_PREFIX.get(prefix)
     if kind is None:
-        raise EscrowError(f"`{scope}` is no budget scope")
+        raise EscrowError(f"`{scope}` is not a budget scope")
     match kind.rows:
         case AttemptRows.ALL:
             return true(), ()

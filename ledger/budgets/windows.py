@@ -37,7 +37,7 @@ def window_at(period: Period, timezone: str, at_s: int) -> CalendarWindow:
         first = today.replace(day=1)
         following = (first + timedelta(days=31)).replace(day=1)
     else:
-        raise WindowError(f"`{period}` is no budget period: day, month")
+        raise WindowError(f"`{period}` is not a budget period: day, month")
     return CalendarWindow(_midnight_s(first, zone), _midnight_s(following, zone))
 
 
@@ -63,7 +63,7 @@ def zone_named(timezone: str) -> tzinfo:
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise WindowError(f"`{timezone}` is no IANA time zone known here") from error
+        raise WindowError(f"`{timezone}` is not an IANA time zone known here") from error
 
 
 def zone_spelled(timezone: str) -> str:

@@ -48,7 +48,7 @@ def read_claimed(text: str) -> ClaimedFigure | None:
         return ClaimedFigure(low, high, slack_low, slack_high)
     match = _ONE.fullmatch(text)
     if match is None:
-        raise ValueError(f"`{text}` is no figure: write 1.5, 30 to 40, over 100 or at most 1")
+        raise ValueError(f"`{text}` is not a figure: write 1.5, 30 to 40, over 100 or at most 1")
     (value, slack), word = _read(match[2]), match[1]
     if word in {"over", "more than", "at least"}:
         return ClaimedFigure(value, None, slack_low=slack)

@@ -37,9 +37,9 @@ def read_input(name: str, text: str) -> Decimal:
     try:
         value = Decimal(text.strip().replace(",", ""))
     except ArithmeticError:
-        raise FormulaError(f"{name}: `{text}` is no number") from None
+        raise FormulaError(f"{name}: `{text}` is not a number") from None
     if not value.is_finite() or abs(value.adjusted()) >= MOST_PLACES:
-        raise FormulaError(f"{name}: `{text}` is no number of an article")
+        raise FormulaError(f"{name}: `{text}` is not a number of an article")
     return value
 
 
@@ -62,7 +62,7 @@ def _parse(text: str) -> ast.expr:
     try:
         found = ast.parse(quoted, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise FormulaError(f"`{text}` is no formula: something is missing in it") from None
+        raise FormulaError(f"`{text}` is not a formula: something is missing in it") from None
     if sum(1 for _ in ast.walk(found)) > MOST_NODES:
         raise FormulaError("the formula has too many parts")
     return found

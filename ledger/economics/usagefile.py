@@ -248,7 +248,7 @@ def _billed_pusd(text: Any, where: str, faults: list[str]) -> int | None:
     try:
         return usd_to_pusd_rounded(Decimal(str(text)))
     except (InvalidOperation, ValueError):
-        faults.append(f"{where}: `{text}` is no amount")
+        faults.append(f"{where}: `{text}` is not an amount")
         return None
 
 
@@ -257,7 +257,7 @@ def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
-        faults.append("it is no JSON")
+        faults.append("it is not JSON")
         return "", []
     shape, found = "OpenAI usage (JSON)", []
     for page in said if isinstance(said, list) else [said]:
@@ -273,7 +273,7 @@ def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
             for result in results if isinstance(results, list) else []:
                 where = f"bucket {number}"
                 if not isinstance(result, dict):
-                    faults.append(f"{where}: a result is no object")
+                    faults.append(f"{where}: a result is not an object")
                 elif "starting_at" in bucket:
                     shape = "Anthropic usage (JSON)"
                     found.append(

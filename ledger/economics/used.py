@@ -45,6 +45,6 @@ def count(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> i
         or len(number) > len(str(COUNT_LIMIT))  # Python refuses to convert too many digits
         or int(number) > COUNT_LIMIT
     ):
-        faults.append(f"{where}, column `{name}`: `{text[:SHOWN]}` is no count")
+        faults.append(f"{where}, column `{name}`: `{text[:SHOWN]}` is not a count")
         return 0
     return int(number)

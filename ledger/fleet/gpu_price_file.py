@@ -47,11 +47,11 @@ def _row(line: CsvLine, prefix: str, faults: list[str]) -> dict[str, Any]:
         if not Decimal(cells["usd_per_hour"]) > 0:
             faults.append(f"{at} `usd_per_hour`: is more than 0")
     except InvalidOperation:
-        faults.append(f"{at} `usd_per_hour`: `{cells['usd_per_hour']}` is no number of dollars")
+        faults.append(f"{at} `usd_per_hour`: `{cells['usd_per_hour']}` is not a number of dollars")
     try:
         date.fromisoformat(cells["day"])
     except ValueError:
-        faults.append(f"{at} `day`: `{cells['day']}` is no day: write 2026-11-02")
+        faults.append(f"{at} `day`: `{cells['day']}` is not a day: write 2026-11-02")
     kind = cells["kind"].lower() or KINDS[0]
     if kind not in KINDS:
         faults.append(f"{at} `kind`: `{cells['kind']}` is none: {', '.join(KINDS)}")

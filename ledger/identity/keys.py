@@ -200,7 +200,7 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
     if spec.expires_us is not None and spec.expires_us <= now_us:
         raise IdentityError("the key would be expired when it is made")
     if spec.residency not in ("any", "internal_only"):
-        raise IdentityError(f"`{spec.residency}` is no residency: any, internal_only")
+        raise IdentityError(f"`{spec.residency}` is not a residency: any, internal_only")
 
 
 def _refuse_tags(spec: KeySpec) -> None:

@@ -28,7 +28,7 @@ def offset_minutes(text: str) -> int:
         if LEAST_MINUTES <= ahead <= MOST_MINUTES:
             return ahead
     raise ValueError(
-        f"`{text}` is no offset from UTC: write it as +08:00, within -12:00 and +14:00"
+        f"`{text}` is not an offset from UTC: write it as +08:00, within -12:00 and +14:00"
     )
 
 

@@ -63,7 +63,7 @@ def parse(text: str, format_: str | None = None) -> InvoiceFile:
         data = text.encode()
     except UnicodeEncodeError as error:
         number = text.count("\n", 0, error.start) + 1
-        raise InvoiceError([f"line {number}: it has a character that is no text"]) from None
+        raise InvoiceError([f"line {number}: it has a character that is not text"]) from None
     reader = CellReader()
     chosen = "openai" if format_ is None and text.lstrip()[:1] in ("{", "[") else format_
     if chosen == "openai":

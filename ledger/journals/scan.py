@@ -153,7 +153,7 @@ class SegmentScanner:
     def _note(
         self, found: SegmentScan, behind: int, place: int, after: int, missing: int, bad: bytes
     ) -> Damage:
-        reason = "bytes that are no intact frame" if bad else "no frame has these numbers"
+        reason = "bytes that are not an intact frame" if bad else "no frame has these numbers"
         start = max(self._base + behind, min(self._since, self._base + place))
         noted = Damage(start, self._base + place, after, missing, reason, bad[:SAMPLE_BYTES])
         found.damages.append(noted)

@@ -153,6 +153,6 @@ def _judge_rest(asked: SegmentReading, result: SegmentResult, rest: bytes) -> No
 
 def _add_rest(result: SegmentResult, rest: bytes, missing: int) -> None:
     start, after = result.end, max(0, result.sequence - 1)
-    reason = "bytes that are no intact frame" if rest else "no frame has these numbers"
+    reason = "bytes that are not an intact frame" if rest else "no frame has these numbers"
     noted = Damage(start, start + len(rest), after, missing, reason, rest[:SAMPLE_BYTES])
     result.damages.append(noted)

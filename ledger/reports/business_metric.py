@@ -75,13 +75,13 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
         try:
             day = date.fromisoformat(line.cells.get("day", ""))
         except ValueError:
-            faults.append(f"{at} `day`: `{line.cells.get('day')}` is no day: write 2026-11-02")
+            faults.append(f"{at} `day`: `{line.cells.get('day')}` is not a day: write 2026-11-02")
         try:
             value = Decimal(line.cells.get("value", ""))
             if not is_count(value):
                 faults.append(f"{at} `value` {COUNTED}")
         except InvalidOperation:
-            faults.append(f"{at} `value`: `{line.cells.get('value')}` is no number")
+            faults.append(f"{at} `value`: `{line.cells.get('value')}` is not a number")
         group = group_of(line.cells.get("team"), line.cells.get("tag"))
         if isinstance(group, MetricFileError):
             faults.append(f"{at} `tag`: {group}")
@@ -117,7 +117,7 @@ def group_of(team: str | None, tag: str | None) -> Group | MetricFileError:
         return MetricFileError("a line is of a team or of a tag, not of both")
     name, equals, value = tag.partition("=")
     if not (name and equals and value):
-        return MetricFileError(f"`{tag}` is no tag: write NAME=VALUE, as `product=support`")
+        return MetricFileError(f"`{tag}` is not a tag: write NAME=VALUE, as `product=support`")
     return TagGroup(tag)
 
 

@@ -187,7 +187,7 @@ class JournalTailer:
             self._stalls.record_progress(journal.name)
             return
         place = f"segment {since.segment}, byte {since.offset}"
-        self._stalls.record_standstill(journal.name, f"what lies behind {place} is no frame")
+        self._stalls.record_standstill(journal.name, f"what lies behind {place} is not a frame")
 
     def _new_findings(
         self, journal: JournalSource, damages: tuple[Damage, ...], segment: int

@@ -73,7 +73,7 @@ def test_a_bill_is_brought_in_and_posted_once(house) -> None:
     """Two tabs ask at once; what the first did the second is told, and nothing is posted twice."""
     page = house.arrives(FAY, "audit")
     for name, content, said in (
-        ("no.csv", b"date,item,amount\nyesterday,x,1\n", "is no invoice that can be read"),
+        ("no.csv", b"date,item,amount\nyesterday,x,1\n", "is not an invoice that can be read"),
         ("november.csv", BILL, "Bill 1 is read: 1 line, $3.00. Nothing is posted yet."),
     ):
         assert house.bills() == []

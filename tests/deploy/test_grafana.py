@@ -349,7 +349,7 @@ def write_rule_test(folder: Path, alert: str, cases: dict[int, tuple]) -> Path:
     for group in read["groups"]:
         group["rules"] = [rule for rule in group["rules"] if rule.get("alert", alert) == alert]
         for rule in group["rules"]:
-            rule.pop("annotations", None)  # their wording is no part of when they fire
+            rule.pop("annotations", None)  # their wording is not a part of when they fire
     (folder / f"{alert}.rules.yml").write_text(yaml.safe_dump(read))
     (severity,) = (each["labels"]["severity"] for each in rules("alert") if each["alert"] == alert)
     asked = {"eval_time": "90m", "alertname": alert}

@@ -121,7 +121,7 @@ def test_after_a_minute_no_test_begins_and_the_rest_is_counted(tmp_path: Path) -
     assert code == 0
     assert lines == [
         "1 passed in 99 s",
-        "NOT ALL: 2 more were left out after 50 s, so this is no pass",
+        "NOT ALL: 2 more were left out after 50 s, so this is not a pass",
     ]
 
 

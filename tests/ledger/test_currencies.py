@@ -12,7 +12,7 @@ EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
 def test_money_that_there_is_not_is_told_with_the_fix() -> None:
     assert [unknown(name) for name in ("EUR", "JPY", "XOF", "ZWG")] == [None] * 4
     for wrong in ("EUX", "eur", "", "DEM"):
-        assert f"`{wrong}` is no code of ISO 4217's list" in (unknown(wrong) or "")
+        assert f"`{wrong}` is not a currency code of ISO 4217" in (unknown(wrong) or "")
     assert "the books are in USD" in (unknown("USD") or "")
     assert len(CODES) > 150
     assert all(len(item) == 3 and item.isupper() for item in CODES)

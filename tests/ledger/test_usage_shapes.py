@@ -26,7 +26,7 @@ def test_a_shape_names_what_counts_and_what_is_not_known() -> None:
     ]
     places = ((None, "holograms"), ("prompt_tokens_details", "holo_tokens"))
     assert unknown_places(shape) == places
-    assert usage_shape({**usage, "holograms": 9}) == shape, "values are no part of it"
+    assert usage_shape({**usage, "holograms": 9}) == shape, "values are not part of it"
 
 
 @pytest.mark.parametrize(

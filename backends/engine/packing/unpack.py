@@ -59,7 +59,7 @@ def read_manifest(bundle: Path, sha256: str = "") -> dict[str, Any]:
             int(entry["size"]), str(entry["sha256"])
         for part in manifest["parts"]:
             if PurePosixPath(part["name"]).name != part["name"]:
-                raise UnpackError(f"{path}: {part['name']!r} is no name of a part")
+                raise UnpackError(f"{path}: {part['name']!r} is not a name of a part")
             int(part["size"]), str(part["sha256"])
     except FileNotFoundError as error:
         raise UnpackError(

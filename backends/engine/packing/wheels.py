@@ -97,7 +97,7 @@ def unpacked_bytes(wheel: Path) -> int:
         with zipfile.ZipFile(wheel) as archive:
             return sum(member.file_size for member in archive.infolist())
     except zipfile.BadZipFile as error:
-        raise InstallError(f"{wheel.name} is no wheel: {error}") from error
+        raise InstallError(f"{wheel.name} is not a wheel: {error}") from error
 
 
 def glibc_of(wheels: Sequence[Path]) -> str:

@@ -84,7 +84,7 @@ def _engine(pool: PoolSection, here: Place) -> Iterator[ConfigFault]:
 
 def _addresses(roles: RolesSection, here: Place) -> Iterator[ConfigFault]:
     if not is_private_host(roles.side_host):
-        words = f"`{roles.side_host}` is no private address in digits: KV moves unencrypted"
+        words = f"`{roles.side_host}` is not a private address in digits: KV moves unencrypted"
         yield ConfigFault((*here, "side_host"), words + "; use one of an inner network")
     for side, section in (("prefill", roles.prefill), ("decode", roles.decode)):
         yield from _endpoints(section, (*here, side, "endpoints"))
@@ -95,8 +95,8 @@ def _endpoints(section: EngineRoleSection, here: Place) -> Iterator[ConfigFault]
         try:
             host = Origin.parse(url)[0].host
         except ValueError as error:
-            yield ConfigFault((*here, index), f"is no address as http://10.0.0.5:8000/v1: {error}")
+            yield ConfigFault((*here, index), f"is not like http://10.0.0.5:8000/v1: {error}")
             continue
         if not is_private_host(host):
-            words = f"`{host}` is no private address in digits: KV moves unencrypted between hosts"
+            words = f"`{host}` is not a private address in digits: KV moves unencrypted"
             yield ConfigFault((*here, index), words + "; name the engine's inner address")

@@ -104,7 +104,7 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
     try:
         found = parse(given.content, given.format)
     except InvoiceError as error:
-        words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
+        words = f"{given.name} is not an invoice that can be read; nothing was imported\n{error}"
         raise OperationRefused(words, param="content") from error
     if given.provider not in (None, account) and not _has_bookings(place, party, found.lines):
         words = (

@@ -99,13 +99,13 @@ def remote(url: str, environ: Mapping[str, str]) -> Iterator[RemoteAdmin]:
     """Yield a client for `url`, with or without `/v1`. Raises `OperationRefused` if invalid."""
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
-        raise OperationRefused(f"`{url}` is no address: it begins with http:// or https://")
+        raise OperationRefused(f"`{url}` is not an address: it begins with http:// or https://")
     headers = {"authorization": f"Bearer {bearer_token(url, environ)}"}
     try:
         # Plain HTTP to this machine must not send its key to a proxy of the environment.
         proxied = urlsplit(base).scheme != "http" or is_cleartext(base)
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:
-        raise OperationRefused(f"`{url}` is no address: {error}") from error
+        raise OperationRefused(f"`{url}` is not an address: {error}") from error
     with client:
         yield RemoteAdmin(client)

@@ -110,7 +110,7 @@ def _plan_key(
     models = _models(row["models"], None if team_row is None else team_row["models"])
     why = _why_left_out(row, team_row, models, now)
     if digest is None or not _DIGEST.fullmatch(digest):
-        why = "its hash is no SHA-256 of a token: issue a new key"
+        why = "its hash is not a SHA-256 of a token: issue a new key"
     if why is not None or digest is None:
         plan.left_out.append(LeftOut(name, why or ""))
         return None

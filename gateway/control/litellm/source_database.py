@@ -96,7 +96,7 @@ class SourceDatabase:
         try:
             place = make_url(url)
         except Exception as error:
-            raise SourceError("the address is no database URL: postgresql://...") from error
+            raise SourceError("the address is not a database URL: postgresql://...") from error
         if place.get_backend_name() != "postgresql":
             raise SourceError("LiteLLM keeps its keys in PostgreSQL: postgresql://...")
         self.name = f"litellm:{place.host or 'localhost'}/{place.database}"

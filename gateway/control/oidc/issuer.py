@@ -138,4 +138,4 @@ async def _document(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
         raise ValueError(f"{url} is nested too deep") from error
     if isinstance(found, dict):
         return found
-    raise ValueError(f"{url} is no JSON object")
+    raise ValueError(f"{url} is not a JSON object")

@@ -105,7 +105,7 @@ def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> N
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
         raise NotValid("its `typ` is that of another kind of token")
     if "events" in said:
-        raise NotValid("it tells of `events`, and is no sign-in")
+        raise NotValid("it tells of `events`, and is not a sign-in")
 
 
 def _key(said: object, rule: TokenRequirements) -> Key | None:

@@ -78,7 +78,7 @@ def source_of(
         raise PriceError(f"`{given}` is neither `{LITELLM}` nor `{GENAI}`: send a file's content")
     kind = PurePath(given.name).suffix.lower()
     if kind not in KINDS:
-        raise PriceError(f"`{given.name}` is no CSV, YAML or JSON file")
+        raise PriceError(f"`{given.name}` is not a CSV, YAML or JSON file")
     stamp = ImportStamp(actor(), given.name, digest=sha256(given.data).hexdigest())
     if kind == ".json":
         day = _day(given.read_on, at_us)
@@ -101,7 +101,7 @@ def _day(said: str | None, at_us: int) -> str:
             date.fromisoformat(said) if said else datetime.fromtimestamp(at_us / 1e6, UTC).date()
         )
     except ValueError:
-        raise PriceError(f"`{said}` is no day: YYYY-MM-DD") from None
+        raise PriceError(f"`{said}` is not a day: YYYY-MM-DD") from None
     return found.isoformat()
 
 

@@ -73,7 +73,7 @@ class CellReader:
         if not isinstance(value, str):
             return None
         if "\0" in value or not _is_unicode(value):
-            self.faults.append(f"{where}: {show_cell(value)} has a character that is no text")
+            self.faults.append(f"{where}: {show_cell(value)} has a character that is not text")
             return None
         return value
 

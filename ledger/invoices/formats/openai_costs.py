@@ -100,7 +100,7 @@ def _bucket(
         reader.faults.append(f"{where}: a bucket has no `start_time` or no `results`")
         return
     if start_s % DAY_S or end_s - start_s != DAY_S:
-        reader.faults.append(f"{where}: a bucket that is no UTC day; ask for bucket_width=1d")
+        reader.faults.append(f"{where}: a bucket that is not a UTC day; ask for bucket_width=1d")
         return
     starts.append(start_s)
     for result in results:

@@ -171,7 +171,7 @@ def test_what_only_an_engine_can_read_is_left_to_it(tmp_path: Path, model: Path)
     file.write_bytes(b"\x80\x02}q\x00.")  # of a torch before archives
     check_fits(folder, model)
     file.write_bytes(b"version https://git-lfs.github.com/spec/v1")
-    with pytest.raises(BadAdapter, match=r"was cut short, or is no file of torch\.save: copy"):
+    with pytest.raises(BadAdapter, match=r"was cut short, or is not a file of torch\.save: copy"):
         check_fits(folder, model)
 
 

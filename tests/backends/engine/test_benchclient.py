@@ -173,7 +173,7 @@ async def test_usage_that_is_no_count_is_a_failure_and_no_figure(count):
     usage = f'data: {{"choices": [], "usage": {{"completion_tokens": {count}}}}}\n\n'.encode()
     this_streamed = await streamed(TOKEN, usage, END)
     assert this_streamed.error is not None
-    assert this_streamed.error.startswith("its usage is no count: completion_tokens is ")
+    assert this_streamed.error.startswith("its usage is not a count: completion_tokens is ")
     assert this_streamed.output_tokens == 1
 
 

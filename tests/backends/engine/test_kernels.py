@@ -69,8 +69,8 @@ def test_a_trace_is_read_plain_and_packed(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"{", "is no trace"),
-        (b"[]", "is no trace"),
+        (b"{", "is not a trace"),
+        (b"[]", "is not a trace"),
         (b'{"traceEvents": []}', "neither kernels nor operations"),
         (b'{"traceEvents": [{"ph": "X", "cat": "python_function", "dur": 1, "ts": 1}]}', "neither"),
     ],
@@ -82,7 +82,7 @@ def test_what_is_no_trace_is_said(tmp_path: Path, content: bytes, said: str):
         read(path)
     packed = tmp_path / "a.pt.trace.json.gz"
     packed.write_bytes(b"not packed")
-    with pytest.raises(ProfilerTraceError, match="is no trace"):
+    with pytest.raises(ProfilerTraceError, match="is not a trace"):
         read(packed)
 
 

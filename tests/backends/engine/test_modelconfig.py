@@ -145,7 +145,7 @@ def test_what_is_not_known_is_refused_with_the_reason(tmp_path, config, message)
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path):
-    with pytest.raises(UnsupportedModel, match=r"is no model: it has no config\.json"):
+    with pytest.raises(UnsupportedModel, match=r"is not a model: it has no config\.json"):
         read_model(tmp_path)
     with pytest.raises(UnsupportedModel, match="nowhere is not there"):
         read_model(tmp_path / "nowhere")
@@ -164,8 +164,8 @@ def test_a_directory_without_a_model_is_refused(tmp_path):
         ("model.safetensors", (2).to_bytes(8, "little") + b"[]", "is not a safetensors file"),
         ("model.safetensors", (8).to_bytes(8, "little") + b'{"a": 1}', "is not a safetensors file"),
         ("config.json", b"GGUF" + bytes(64), "config.json is GGUF, from which nothing is planned"),
-        ("model.safetensors.index.json", b"{}", "is no index of safetensors files"),
-        ("model.safetensors.index.json", b'{"weight_map": 1}', "is no index of safetensors"),
+        ("model.safetensors.index.json", b"{}", "is not an index of safetensors files"),
+        ("model.safetensors.index.json", b'{"weight_map": 1}', "is not an index of safetensors"),
     ],
 )
 def test_files_that_are_not_what_their_names_say_are_told(tmp_path, name, content, said):
@@ -278,7 +278,7 @@ def test_what_is_no_config_is_not_read_to_its_end(tmp_path):
     """Weights of 2 TB named by mistake: a sparse file."""
     with (tmp_path / "weights.bin").open("wb") as file:
         file.truncate(2 << 40)
-    with pytest.raises(UnsupportedModel, match=r"is no config\.json: it is larger than any"):
+    with pytest.raises(UnsupportedModel, match=r"is not a config\.json: it is larger than any"):
         read_model(tmp_path / "weights.bin")
 
 

@@ -83,8 +83,8 @@ def test_tensors_by_name_with_the_place_of_their_numbers(save) -> None:
         ({"a": ONE}, {}, "numbers of a are missing"),
         ({"a": ONE}, {"0": NUMBERS[:20]}, "numbers of a are missing"),
         ([ONE], {"0": NUMBERS}, "holds no weights by name"),
-        ({"a": 1}, {}, "holds 'a', which is no tensor"),
-        ({1: ONE}, {"0": NUMBERS}, "holds 1, which is no tensor"),
+        ({"a": 1}, {}, "holds 'a', which is not a tensor"),
+        ({1: ONE}, {"0": NUMBERS}, "holds 1, which is not a tensor"),
         ({"a": os.system}, {}, r"holds more than plain weights: it asks for \w+\.system"),
         ({"a": Path}, {}, "it asks for pathlib"),
     ],
@@ -98,11 +98,11 @@ def test_other_files_are_none(save, tmp_path: Path) -> None:
     whole = save({"a": ONE}, {"0": NUMBERS}).read_bytes()
     for content in (whole[:-30], b"version https://git-lfs", b""):
         (tmp_path / "g").write_bytes(content)
-        with pytest.raises(NoTensors, match=r"was cut short, or is no file of torch\.save: copy"):
+        with pytest.raises(NoTensors, match=r"cut short, or is not a file of torch\.save: copy"):
             tensors(tmp_path / "g")
     with zipfile.ZipFile(tmp_path / "h", "w") as archive:
         archive.writestr("readme", "")
-    with pytest.raises(NoTensors, match=r"h is no file of torch\.save"):
+    with pytest.raises(NoTensors, match=r"h is not a file of torch\.save"):
         tensors(tmp_path / "h")
 
 

@@ -145,7 +145,7 @@ def test_a_file_that_is_none_is_told_with_its_fault(page, filled, desk_as):
     given = ("b.csv", b"date,item,amount\nyesterday,x,1\n", "text/csv")
     test.file_uploader(key="bills-file").set_value(given).run()
     test.button(key="bills-read").click().run()
-    assert "b.csv is no invoice that can be read; nothing was imported" in test.error[0].value
+    assert "b.csv is not an invoice that can be read; nothing was imported" in test.error[0].value
 
 
 def test_who_has_no_name_is_told_the_command_and_gets_no_button(page, filled, desk_as, text_of):

@@ -30,5 +30,5 @@ def test_a_metric(run, tmp_path) -> None:
     assert run("metrics", "withdraw", "tickets").exit_code == 0
     assert run("metrics", "withdraw", "tickets").exit_code == 1
     file.write_text("day,value\nx,1\n")
-    assert "`x` is no day" in run("metrics", "import", "tickets", str(file)).stderr
+    assert "`x` is not a day" in run("metrics", "import", "tickets", str(file)).stderr
     assert "No such file" in run("metrics", "import", "tickets", "none.csv").stderr

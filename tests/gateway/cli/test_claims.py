@@ -51,10 +51,10 @@ def test_a_figure_of_ones_own_is_judged() -> None:
     ("words", "says"),
     [
         (OWN[:5], "`to` has no value"),
-        ((*OWN[:4], "from=x"), "is no number"),
-        ((*OWN[:4], "from"), "is no number"),
-        (("claims", "--formula", "1 +"), "is no formula"),
-        ((*OWN, "--claimed", "many"), "is no figure"),
+        ((*OWN[:4], "from=x"), "is not a number"),
+        ((*OWN[:4], "from"), "is not a number"),
+        (("claims", "--formula", "1 +"), "is not a formula"),
+        ((*OWN, "--claimed", "many"), "is not a figure"),
     ],
 )
 def test_what_gives_nothing_says_why(words, says: str) -> None:

@@ -209,7 +209,7 @@ def test_an_unknown_engine_is_named_with_those_there_are(served, engine) -> None
         answer = engine(verb, "pool:other")
         assert answer.exit_code == 1
         assert "there is no engine pool:other; there are pool:main/0, pool:main/1" in answer.stderr
-    assert "is no engine that this gateway starts" in engine("logs", "pool:other").stderr
+    assert "is not an engine of this gateway" in engine("logs", "pool:other").stderr
 
 
 def test_its_last_lines_and_then_what_comes(tmp_path: Path) -> None:

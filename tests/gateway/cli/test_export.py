@@ -163,7 +163,7 @@ def test_a_file_is_replaced_only_when_asked_for(export, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--from", "yesterday"), "--from: 'yesterday' is no date"),
+        (("--from", "yesterday"), "--from: 'yesterday' is not a date"),
         (("--from", "2026-06-02", "--to", "2026-06-01"), "is not after --from"),
         (("--from", "2026-06-01T00:30", "--format", "focus"), "a FOCUS file needs a full one"),
         (("--from", "2026-06-01", "--json"), "--json: needs --out FILE"),

@@ -134,7 +134,7 @@ def test_a_file_that_is_no_invoice_changes_nothing(run, books):
     bad.write_text("date,amount\nyesterday,1\n")
     done = run("import", str(bad), "--provider", "openai")
     assert done.exit_code == 1
-    assert "line 2: column `date`: 'yesterday' is no date" in done.stderr
+    assert "line 2: column `date`: 'yesterday' is not a date" in done.stderr
     assert json.loads(run("list", "--json").stdout) == []
 
 

@@ -111,7 +111,7 @@ def test_a_month_is_one_of_the_calendar_and_its_days_are_its_spend(ledger, url):
 
 
 @pytest.mark.parametrize(
-    ("month", "says"), [("2026-13", "is no month"), ("2126-01", "has not begun")]
+    ("month", "says"), [("2026-13", "is not a month"), ("2126-01", "has not begun")]
 )
 def test_a_month_that_is_none_is_refused(ledger, month, says):
     answer = ledger("report", "--month", month)

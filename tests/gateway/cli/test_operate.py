@@ -67,7 +67,7 @@ def test_who_is_left_without_a_target_is_told(breakeven) -> None:
     ("words", "said"),
     [
         (("target", "disable", "pool:b"), "there is no target pool:b"),
-        (("target", "disable", "pool:a", "--for", "soon"), "soon is no span of time"),
+        (("target", "disable", "pool:a", "--for", "soon"), "soon is not a span of time"),
         (("target", "enable", "pool:a"), "pool:a is not disabled"),
         (("route", "force", "api", "--model", "x"), "no model named `x`"),
         (("route", "release"), "is not forced"),

@@ -95,8 +95,8 @@ def test_an_older_day_of_a_currency_is_noted_and_the_newer_one_stays(rates) -> N
     ("words", "fault"),
     [
         (("enter", "b", "--source", "s"), "there is no pool `b` in the configuration"),
-        (("enter", "a", "--source", "s", "--usd-per-hour", "x"), "x is no number"),
-        (("enter", "a", "--source", "s", "--since", "soon"), "soon is no day: write YYYY-MM-DD"),
+        (("enter", "a", "--source", "s", "--usd-per-hour", "x"), "x is not a number"),
+        (("enter", "a", "--source", "s", "--since", "soon"), "soon is not a day: write YYYY-MM-DD"),
         (("withdraw", "a"), "no rate is entered for pool `a`"),
     ],
 )

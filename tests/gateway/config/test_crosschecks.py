@@ -51,7 +51,7 @@ def test_the_sound_file_has_no_faults():
         ('["pool:own", ', '["pool:ownn", ',
          "models.chat.targets[0]: no pool named `ownn`; did you mean `own`?"),
         ('["pool:own", ', '["own", ',
-         "`own` is no `pool:NAME` or `PROVIDER/MODEL`; did you mean `pool:own`?"),
+         "`own` is not a `pool:NAME` or `PROVIDER/MODEL`; did you mean `pool:own`?"),
         ('["pool:own", ', '["pool:own", "openai/", ', "models.chat.targets[1]: `openai/` is no"),
         ('["pool:own", ', '["pool:own", "pool:own", ',
          "models.chat.targets[1]: `pool:own` is stated twice"),

@@ -45,9 +45,9 @@ def test_every_kind_of_scope_is_possible():
 @pytest.mark.parametrize(
     ("scope", "said"),
     [
-        ("galaxy:x", "`galaxy` is no kind of scope; there are `external`, `global`"),
-        ("teem:search", "`teem` is no kind of scope; did you mean `team`?"),
-        ("", "`` is no kind of scope"),
+        ("galaxy:x", "`galaxy` is not a kind of scope; there are `external`, `global`"),
+        ("teem:search", "`teem` is not a kind of scope; did you mean `team`?"),
+        ("", "`` is not a kind of scope"),
         ("global:x", "`global` takes no name"),
         ("external:", "`external` takes no name"),
         ("team", "`team` needs a name: `team:NAME`"),
@@ -81,7 +81,7 @@ def test_an_alias_that_leads_nowhere_has_its_own_fault():
 
 def test_an_unknown_time_zone_is_said():
     (fault,) = found([{"scope": "global", "timezone": "Mars/Olympus"}])
-    assert fault.startswith("f: budgets[0].timezone: `Mars/Olympus` is no IANA time zone")
+    assert fault.startswith("f: budgets[0].timezone: `Mars/Olympus` is not an IANA time zone")
 
 
 def test_an_unknown_zone_of_the_organisation_is_said_once():

@@ -30,7 +30,7 @@ def test_what_fits_is_no_fault():
         ({"model": "owm"}, "no model named `owm`; did you mean `own`?"),
         ({"model": "chat"}, "it must have `pool:tiny` as its only target"),
         ({"model": "base"}, "it must have `pool:tiny` as its only target"),
-        ({"baseline": "chat"}, "has a target that is no pool: sampled prompts stay here"),
+        ({"baseline": "chat"}, "has a target that is not a pool: sampled prompts stay here"),
         ({"baseline": "own"}, "is the model itself"),
         ({"teams": []}, "name the teams that agreed to it"),
     ],

@@ -31,9 +31,9 @@ def test_the_sound_file_has_no_faults():
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('"0 4 * * SUN"', '"0 4 * *"', "pools.a.upkeep.restart: `0 4 * *` is no time: has five"),
-        ('"0 4 * * SUN"', '"0 4 * * SO"', "is no time: Bad day-of-week; write it like"),
-        ("Europe/Berlin", "Berlin", "pools.a.upkeep.restart: `Berlin` is no IANA time zone"),
+        ('"0 4 * * SUN"', '"0 4 * *"', "pools.a.upkeep.restart: `0 4 * *` is not a time: has five"),
+        ('"0 4 * * SUN"', '"0 4 * * SO"', "is not a time: Bad day-of-week; write it like"),
+        ("Europe/Berlin", "Berlin", "pools.a.upkeep.restart: `Berlin` is not an IANA time zone"),
         ("restart_on_decay: 0.15", 'stop: "0 20 * * *"', "pools.a.upkeep.start: is needed"),
         ("restart_on_decay: 0.15", 'start: "0 7 * * *"', "pools.a.upkeep.stop: is needed"),
         ("replicas: 2", 'endpoints: ["http://10.0.0.4/v1"]', "is for engines that are started"),

@@ -55,7 +55,7 @@ def test_what_never_comes_within_a_year_is_none():
     [
         ("0 4 * *", "UTC", "five fields"),
         ("@daily", "UTC", "five fields"),
-        ("0 0 4 * * SUN", "UTC", "five fields"),  # seconds are no part of it
+        ("0 0 4 * * SUN", "UTC", "five fields"),  # seconds are not part of it
         ("0 25 * * *", "UTC", "Bad hour"),
         ("0 4 * * SONNTAG", "UTC", "Bad day-of-week"),
         ("0 4 * * *", "Berlin", "no IANA time zone"),

@@ -190,7 +190,7 @@ def test_a_route_without_a_line_stops_the_start(app, table) -> None:
 
 
 def test_a_line_without_its_route_does_too(app, table) -> None:
-    with pytest.raises(AccessError, match="GET /gone is no route"):
+    with pytest.raises(AccessError, match="GET /gone is not a route"):
         guard_routes(app, NobodyElse(), Clock(), {**table, "GET /gone": PUBLIC})
 
 

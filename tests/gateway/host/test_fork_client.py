@@ -413,5 +413,5 @@ async def test_a_child_that_was_reaped_before_it_can_be_ended_is_refused(
 
 async def test_a_program_is_no_order(bench: Bench) -> None:
     command = dataclasses.replace(bench.command("0"), argv=["/bin/true", "-m", "x"])
-    with pytest.raises(ValueError, match="child is no Python module"):
+    with pytest.raises(ValueError, match="child is not a Python module"):
         await bench.client.start(command, 2)

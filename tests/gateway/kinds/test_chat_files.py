@@ -81,7 +81,7 @@ def test_a_name_that_stands_twice_leaves_all_as_text() -> None:
 
 class NoSounds:
     async def decode(self, sound: bytes) -> None:
-        raise AssertionError("a document is no sound")
+        raise AssertionError("a document is not sound")
 
     async def aclose(self) -> None: ...
 

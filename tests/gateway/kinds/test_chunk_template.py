@@ -61,7 +61,7 @@ ODD = {
     "a control character": said("x").replace(b"x", b"\t"),
     "its end": chunk('{"content":"x"}', finish='"stop"'),
     "another member": chunk('{"content":"x","refusal":"y"}'),
-    "usage that is no count": chunk('{"content":"x"}', usage='{"prompt_tokens":9.5}'),
+    "usage that is not a count": chunk('{"content":"x"}', usage='{"prompt_tokens":9.5}'),
     "a number that is none": chunk('{"content":"x"}', usage='{"prompt_tokens":007}'),
     "a member behind the usage": chunk('{"content":"x"}', tail=',"more":1'),
     "two events": said("x") + said("y"),

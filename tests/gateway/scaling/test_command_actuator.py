@@ -48,7 +48,7 @@ def test_a_list_is_json_and_may_leave_out_what_is_not_known(program):
     [
         ("exit 3", "list ended with 3; run it by hand"),
         ("echo hello", "printed no list of engines"),
-        ("""echo '[{"name":"i","place":-1}]'""", "a place that is no place"),
+        ("""echo '[{"name":"i","place":-1}]'""", "a place that is not a place"),
         ("""echo '[{"name":"i","ends_s":-5}]'""", "printed no list of engines"),
         ("""echo '[{"name":7}]'""", "printed no list of engines"),
         ("""echo '[{"name":""}]'""", "printed no list of engines"),

@@ -230,12 +230,12 @@ def test_an_answer_without_an_end_is_given_up(server, actuator):
 @pytest.mark.parametrize("token", [b"caf\xc3\xa9", b"\xff\xfe"])
 def test_a_token_that_is_none_is_said(actuator, tmp_path, token):
     (tmp_path / "token").write_bytes(token)
-    with pytest.raises(ActuatorError, match=r"UnicodeEncodeError|this is no text"):
+    with pytest.raises(ActuatorError, match=r"UnicodeEncodeError|this is not text"):
         actuator().list()
 
 
 def test_outside_of_a_pod_there_is_no_access():
-    with pytest.raises(ActuatorError, match="this is no pod"):
+    with pytest.raises(ActuatorError, match="this is not a pod"):
         ClusterAccess.from_environ({})
     inside = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     assert ClusterAccess.from_environ(inside).url == "https://[fd00::1]:443"

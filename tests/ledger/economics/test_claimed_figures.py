@@ -46,5 +46,5 @@ def test_a_figure_that_is_off_never_follows(value: Fraction, off: int) -> None:
 
 @pytest.mark.parametrize("text", ["many", "1 2", "1 to", "over", "inf", "nan", "1e9999"])
 def test_what_is_no_figure_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no figure"):
+    with pytest.raises(ValueError, match="is not a figure"):
         read_claimed(text)

@@ -98,10 +98,10 @@ def test_each_kind_of_token_has_its_price(kind: str, window: str, times: float) 
     [
         (report(result(model=None)), "bucket 1: tokens without a model: export grouped by model"),
         (report(result(), end="2026-11-01T00:00:00Z"), "its end is not after its start"),
-        (report(7), "bucket 1: a result is no object"),
-        (report(result(cache_creation=7, output_tokens=-1)), "`-1` is no count"),
+        (report(7), "bucket 1: a result is not an object"),
+        (report(result(cache_creation=7, output_tokens=-1)), "`-1` is not a count"),
         (report(result(), end="9999-12-31T23:59:59-12:00"), "outside of the years"),
-        (table(row(day="Monday")), "line 2: `usage_date_utc`: 'Monday' is no date"),
+        (table(row(day="Monday")), "line 2: `usage_date_utc`: 'Monday' is not a date"),
         (table(row()).replace(b"usage_output_tokens", b"x"), "no column `usage_output_tokens`"),
         (report(), "it has no row with tokens"),
     ],

@@ -131,11 +131,11 @@ def test_what_has_no_price_is_named_and_never_free() -> None:
         (file(row(0, "m", 5, 1, 9)), "line 2: more cached tokens than input tokens"),
         (file(row(0, "m", 5, 1, end=0)), "no row|its end|tokens"),
         (file(row(9, "m", 5, 1, end=3)), "line 2: its end is not after its start"),
-        (file(row(0, "m", -5, 1)), "line 2, column `input_tokens`: `-5` is no count"),
+        (file(row(0, "m", -5, 1)), "line 2, column `input_tokens`: `-5` is not a count"),
         (file(row(0, "", 5, 1)), "line 2: tokens without a model"),
         (file(row(0, "m", 0, 0)), "no row with tokens"),
         (b'{"data": 3}', "no `data`"),
-        (b'{"data"', "it is no JSON"),
+        (b'{"data"', "it is not JSON"),
     ],
 )
 def test_what_is_no_usage_is_refused(data: bytes, said: str) -> None:

@@ -26,7 +26,7 @@ def test_rows_are_as_they_are_posted() -> None:
         (HEAD + "H100,x,2026-11-02,s,\n", "p.csv: line 2, column `usd_per_hour`: `x` is no"),
         (HEAD + "H100,-1,2026-11-02,s,\n", "`usd_per_hour`: is more than 0"),
         (HEAD + "H100,nan,2026-11-02,s,\n", "`usd_per_hour`"),
-        (HEAD + "H100,1,2 Nov,s,\n", "`2 Nov` is no day"),
+        (HEAD + "H100,1,2 Nov,s,\n", "`2 Nov` is not a day"),
         (HEAD + "H100,1,2026-11-02,,\n", "`source`: is empty"),
         (HEAD + "H100,1,2026-11-02,s,owned\n", "`owned` is none: hour, spot"),
     ],

@@ -65,7 +65,7 @@ def test_a_bill_that_replaces_still_counts_what_was_posted_before(books) -> None
     first = posted(books, kept(books, 900))
     second = posted(books, kept(books, 870), PostingMode.REPLACES, days=1)
     assert compared(books, second)[1:] == (0, {DifferenceCause.POSTED})
-    assert compared(books, first)[1] == 30, "the control: what corrects it is no part beside it"
+    assert compared(books, first)[1] == 30, "the control: what corrects it is not a part beside it"
 
 
 def test_a_correction_names_the_credit_notes_that_it_takes_the_place_of(books) -> None:

@@ -20,8 +20,8 @@ def test_every_fault_is_told_at_once_with_its_line():
     with pytest.raises(InvoiceError) as caught:
         parse(text)
     words = [
-        "EUR", "'yesterday' is no date", "'12;5' is no amount", "not as many cells",
-        "'NaN' is no amount", "more than one line can hold",
+        "EUR", "'yesterday' is not a date", "'12;5' is not an amount", "not as many cells",
+        "'NaN' is not an amount", "more than one line can hold",
     ]  # fmt: skip
     assert len(caught.value.faults) == len(words)
     for line, (fault, word) in enumerate(zip(caught.value.faults, words, strict=True), 2):
@@ -68,9 +68,9 @@ def test_a_date_that_cannot_be_read_names_row_column_and_fix():
     with pytest.raises(InvoiceError) as caught:
         parse(text)
     (fault,) = caught.value.faults
-    assert fault.startswith("line 2: column `ChargePeriodEnd`: '11/02/2026' is no date: ")
+    assert fault.startswith("line 2: column `ChargePeriodEnd`: '11/02/2026' is not a date: ")
     assert "write 2026-11-01" in fault
-    with pytest.raises(InvoiceError, match="line 2: column `day`: 'x' is no date"):
+    with pytest.raises(InvoiceError, match="line 2: column `day`: 'x' is not a date"):
         parse("day,amount\nx,1\n")
 
 
@@ -95,7 +95,7 @@ FOCUS = "BilledCost,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity\n"
         ("date,amount\n2026-11-01,1e-99999999\n", "line 2: '1e-9.*' is more than"),
         ("date,amount\n2026-11-01," + "9" * 100_000, "line 2: '99.* is more than"),
         ("date,amount\n2026-11-01" + " " * 300 + "x,1\n", "line 2: column `date`"),
-        ("date,amount\n2026-11-01,1\n\ud800,1\n", "line 3: it has a character that is no text"),
+        ("date,amount\n2026-11-01,1\n\ud800,1\n", "line 3: it has a character that is not text"),
     ],
 )
 def test_a_table_that_could_be_misread_is_refused_with_its_line(text, word):

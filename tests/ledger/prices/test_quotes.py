@@ -42,7 +42,7 @@ TERMS = st.builds(PriceTerms, **DRAWN)
 def test_every_term_of_a_price_is_drawn() -> None:
     """Whatever is in a cost is in its bound, or a hard budget can be passed."""
     unknown = set(PriceTerms.__struct_fields__) - set(DRAWN) - UNDRAWN
-    assert not unknown, f"{unknown}: draw it in DRAWN; if it is no amount, name it in UNDRAWN"
+    assert not unknown, f"{unknown}: draw it in DRAWN; if it is not an amount, name it in UNDRAWN"
     assert set(DRAWN).isdisjoint(UNDRAWN)
     assert set(DRAWN) | UNDRAWN == set(PriceTerms.__struct_fields__)
 

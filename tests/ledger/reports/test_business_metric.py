@@ -20,7 +20,7 @@ D1, D2, D3 = (date(2026, 11, day) for day in (1, 2, 3))
 
 def test_a_file_by_day_and_team() -> None:
     text = b"day;value;team\n2026-11-01;1200,5;\n"
-    with pytest.raises(MetricFileError, match="is no number"):
+    with pytest.raises(MetricFileError, match="is not a number"):
         parse_metric(text)
     found = parse_metric(b"day,value,team\n2026-11-01,1200.5,\n2026-11-01,7,search\n")
     assert [(item.day, str(item.value), item.group) for item in found] == [
@@ -35,7 +35,7 @@ def test_a_file_by_day_and_team() -> None:
     [
         (b"day\n2026-11-01\n", "the column `value` is missing"),
         (b"day,value\n", "the file has no day"),
-        (b"day,value\n1 Nov,2\n", "m.csv: line 2, column `day`: `1 Nov` is no day"),
+        (b"day,value\n1 Nov,2\n", "m.csv: line 2, column `day`: `1 Nov` is not a day"),
         (b"day,value\n2026-11-01,-2\n", "column `value` must be a number from 0 on"),
         (b"day,value\n2026-11-01,nan\n", "a number from 0 on"),
         (b"day,value\n2026-11-01,1e-99999\n", "at most 9 decimals"),
@@ -43,7 +43,7 @@ def test_a_file_by_day_and_team() -> None:
         (b"day,value\n2026-11-01,0.1" + b"0" * 40 + b"1\n", "at most 9 decimals"),
         (b"day,value\n2026-11-01,1e16\n", "at most 1,000,000,000,000,000,"),
         (b"day,value\n2026-11-01,2\n2026-11-01,3\n", "stands there twice"),
-        (b"day,value,tag\n2026-11-01,2,product\n", "`product` is no tag: write NAME=VALUE"),
+        (b"day,value,tag\n2026-11-01,2,product\n", "`product` is not a tag: write NAME=VALUE"),
         (b"day,value,team,tag\n2026-11-01,2,a,b=c\n", "of a team or of a tag, not of both"),
     ],
 )

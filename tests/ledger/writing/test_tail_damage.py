@@ -287,7 +287,7 @@ def test_a_live_worker_whose_bytes_are_no_frame_stalls_after_two_seconds(
         assert tail.stalled() is None
     now_s[0] = 2.5
     tail.step()
-    assert "is no frame" in tail.stalled()
+    assert "is not a frame" in tail.stalled()
     assert journal_faults(engine) == []
     write_attempts(writer, opened, settled, [1])
     drain(tail)
@@ -323,7 +323,7 @@ def test_a_live_journal_of_format_1_that_cannot_be_read_on_is_told(
     tail = tail_of(engine, tmp_path, now_s=lambda: now_s[0])
     for now_s[0] in (0.0, 0.5, 3.0):
         tail.step()
-    assert "is no frame" in tail.stalled()
+    assert "is not a frame" in tail.stalled()
     old.close()
 
 

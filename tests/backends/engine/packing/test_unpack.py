@@ -142,7 +142,7 @@ def test_an_old_driver_is_told_with_both_numbers(monkeypatch):
     [
         (lambda known: known["files"][0].update(path="../../etc/passwd"), "leads out of"),
         (lambda known: known["files"][0].update(path="/etc/passwd"), "leads out of"),
-        (lambda known: known["parts"][0].update(name="../part.000"), "is no name of a part"),
+        (lambda known: known["parts"][0].update(name="../part.000"), "is not a name of a part"),
         (lambda known: known["files"][0].pop("sha256"), "cannot be read: 'sha256'"),
         (lambda known: known.update(format=2), "has format 2, this reads 1"),
     ],

@@ -73,5 +73,5 @@ def test_the_c_library_is_the_newest_of_the_least_that_each_takes():
 def test_what_a_wheel_takes_is_known_and_no_wheel_is_told(places: Path, tmp_path: Path):
     assert unpacked_bytes(places / "tinytool-1.0-py3-none-any.whl") > 9**7
     (tmp_path / "x.whl").write_text("no archive")
-    with pytest.raises(InstallError, match="is no wheel"):
+    with pytest.raises(InstallError, match="is not a wheel"):
         unpacked_bytes(tmp_path / "x.whl")

@@ -61,7 +61,7 @@ def test_what_is_entered_is_kept_by_the_workers_until_it_is_ended(
         ({"scope": "model:*"}, "scope", "would limit nobody"),
         ({"scope": "provider:nobody"}, "scope", "no provider named"),
         ({"period": "week"}, None, ""),
-        ({"timezone": "Mars/Olympus"}, "timezone", "is no IANA time zone"),
+        ({"timezone": "Mars/Olympus"}, "timezone", "is not an IANA time zone"),
         ({"alert_at": [-1]}, "alert_at", ""),
         ({"alert_at": [1e-9]}, "alert_at", "the least share is 0.000001"),
         ({"alert_at": [0.5] * 17}, "alert_at", "at most 16"),

@@ -146,7 +146,7 @@ def test_two_tiers_of_one_account_are_one_bill_and_one_budget(run_stack) -> None
         ("/import", {"content": "", "name": "x", "provider": "nobody"}, "provider", "no provider"),
         ("/import", {"content": "", "name": "x", "pool": "nobody"}, "pool", "no pool"),
         ("/import", {"content": "date,amount\nx,1\n", "name": "x", "provider": "alpha"},
-         "content", "'x' is no date"),
+         "content", "'x' is not a date"),
         ("/import", {"content": "", "name": "x", "provider": "alpha", "format": "xls"},
          "format", "no format `xls`"),
         ("/compare", {"invoice": 99}, None, "there is no invoice 99"),

@@ -55,9 +55,9 @@ def test_lists_and_doubts(stack, finance) -> None:
     [
         ({"source": "/etc/passwd"}, "send a file's content"),
         ({"source": "deal.csv"}, "send a file's content"),
-        ({"source": "passwd", "content": ""}, "is no CSV, YAML or JSON file"),
+        ({"source": "passwd", "content": ""}, "is not a CSV, YAML or JSON file"),
         (stated(f"{DEAL}{NAME},x,,,\n"), "`x` is not a number"),
-        ({"source": "a.json", "content": "e30=", "read_on": "soon"}, "`soon` is no day"),
+        ({"source": "a.json", "content": "e30=", "read_on": "soon"}, "`soon` is not a day"),
         ({"source": "a.csv", "content": "!"}, "The body"),
     ],
 )

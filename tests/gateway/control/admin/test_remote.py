@@ -53,7 +53,7 @@ def test_what_went_wrong_is_one_line(answer, words) -> None:
     ("url", "environ", "words"),
     [
         ("http://there", {}, f"set {API_KEY} to a key that http://there knows"),
-        ("there:8080", {API_KEY: "k"}, "is no address"),
+        ("there:8080", {API_KEY: "k"}, "is not an address"),
     ],
 )
 def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> None:

@@ -28,5 +28,5 @@ def test_sums_are_exact() -> None:
 
 @pytest.mark.parametrize("spend", ["NaN", "Infinity"])
 def test_what_is_no_amount_is_named_with_its_row(spend) -> None:
-    with pytest.raises(SourceError, match=rf"^spend log r-9: `spend`: `{spend}` is no amount"):
+    with pytest.raises(SourceError, match=rf"^spend log r-9: `spend`: `{spend}` is not an amount"):
         _sums({**ROW, "request_id": "r-9", "spend": spend})

@@ -135,7 +135,7 @@ def test_all_workers_of_a_host_count_as_one(make_host) -> None:
     ("limit", "words"),
     [
         ({"scope": "key:*"}, "limits nothing"),
-        ({"scope": "provider:alpha", "requests_per_minute": 1}, "is no kind of scope"),
+        ({"scope": "provider:alpha", "requests_per_minute": 1}, "is not a kind of scope"),
         ({"scope": "global:*", "requests_per_minute": 1}, "takes no name"),
         ({"scope": "key:short", "requests_per_minute": 1}, "breakeven keys list"),
         ({"scope": "model:nobody", "requests_per_minute": 1}, "no model named"),
