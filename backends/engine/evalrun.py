@@ -147,9 +147,10 @@ async def evaluate(
 def items(
     asked: EvaluationRun, sides: tuple[EvalSubject, EvalSubject], log: WorkLog
 ) -> tuple[list[PromptComparison], str, int]:
-    """Return a candidate's comparisons, their kind ("forced" or "freely"), and the number missing.
+    """Return a candidate's comparisons, their kind, and the number of missing ones.
 
-    One prompt without a forced comparison makes the kind "freely" for all.
+    The kind is "forced" or "freely". One prompt without a forced comparison makes it "freely" for
+    all.
     """
     baseline, candidate = sides
     first, second = _key(baseline), _key(candidate, baseline)

@@ -1,4 +1,4 @@
-"""One life of an engine: the guard as a child process, how it ended, its log, a free port."""
+"""Process of an engine under its guard: start, signals, cause of its end, log, free port."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ _NAMED = re.compile(
 
 
 class EngineProcess:
-    """Made by `start`. `send(SIGTERM)` drains, `send(SIGHUP)` kills at once."""
+    """Running engine, created by `start`. `send(SIGTERM)` drains it, `send(SIGHUP)` kills it."""
 
     def __init__(self, guard: Process, log: Path, log_from: int) -> None:
         self._guard = guard
@@ -68,18 +68,18 @@ class EngineProcess:
         return self._guard.pid
 
     async def wait(self) -> int:
-        """Return the engine's exit code, once every process of it is gone."""
+        """Wait until all processes of the engine are gone. Return its exit code."""
         code = await self._guard.wait()
         await asyncio.to_thread(kill_leftovers, tree_of(self._log), died_now=True)
         await asyncio.to_thread(remove_sockets, self._log)
         return code
 
     def log_excerpt(self) -> str:
-        """Return the end of the log that the process wrote in this life."""
+        """Return the end of the log that this process wrote, at most 512 KiB."""
         return _read_written(self._log, self._log_from, _SAID_BYTES)
 
     def cause(self, code: int) -> str:
-        """Return how the process ended, with what its log says about it."""
+        """Return how the process ended, with the error from its log. `code` is its exit code."""
         number = -code if code < 0 else code - 128
         if number <= 0:
             return f"exited with {code}: {log_tail(self._log, since=self._log_from)}"
@@ -100,7 +100,7 @@ def _size(log: Path) -> int:
 
 
 def _restore_sighup() -> None:
-    """Under `nohup` a hang-up is ignored, and so it would be until the guard is up and listens."""
+    """Restore SIGHUP's default: `nohup` ignores it, and the guard sets its handler later."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -125,7 +125,11 @@ def _read_written(log: Path, since: int, most: int) -> str:
 
 
 def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = False) -> str:
-    """The last lines that look like a cause, on one line, for a status; `since`: of one life."""
+    """Return the last log lines that look like a cause, joined to one line.
+
+    `since` is the byte offset at which the process began to write. With `errors_only` the result is
+    empty if no line names an error.
+    """
     try:
         text = _read_written(log, since, 1 << 16).splitlines()
     except OSError:
@@ -142,5 +146,5 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
 
 
 def _short(line: str) -> str:
-    """Shorten a log line in its middle: its beginning names the error, its end the cause."""
+    """Shorten a log line in its middle. The beginning names the error, the end its cause."""
     return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"
