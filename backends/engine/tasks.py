@@ -1,6 +1,6 @@
-"""Engine tasks: how an engine is started and asked, one entry for each task that vLLM knows.
+"""Engine tasks: start option, test request and probe for each task that vLLM supports.
 
-An engine has one task, whatever request kinds its pool serves; `task_of` tells which.
+An engine has one task, whatever request kinds its pool serves; `task_of` returns it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +15,9 @@ Question = dict[str, Any]  # a request in httpx's words
 
 @dataclass(frozen=True, slots=True)
 class ReadingProbe:
-    """Requests that measure how fast an engine reads; it decodes nothing token by token.
+    """Requests that measure how fast an engine reads, for tasks without token-by-token output.
 
-    `question` takes the model's name and a size: words, or seconds of sound if `seconds`.
+    `question` takes the model's name and a size, in words, or in seconds of sound if `seconds`.
     """
 
     sizes: tuple[int, ...]
@@ -27,7 +27,10 @@ class ReadingProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTask:
-    """`ready` makes the first request, which is answered with the member `told`."""
+    """Task of an engine.
+
+    `ready` makes the first request from the model's name; its response has the member `told`.
+    """
 
     serves: frozenset[str]  # request kinds
     pooling: bool  # vLLM's runner of models that decode nothing
@@ -106,6 +109,6 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
 
 
 def task_of(serves: Sequence[str]) -> TaskName:
-    """Return the task of an engine, by the request kinds that its model serves."""
+    """Return the task of an engine by the request kinds of its model, "generate" by default."""
     tasks = (name for name, task in TASKS.items() if not task.serves.isdisjoint(serves))
     return next(tasks, "generate")
