@@ -1,6 +1,6 @@
-"""`/v1/responses/ID`: stored answers, their input and their end.
+"""Routes of stored responses, their input and their cancellation: `/v1/responses/ID`.
 
-Another team's answer does not exist.
+Another team's response is answered with 404.
 """
 
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 def responses_router(store: ObjectStore) -> APIRouter:
-    """The routes of stored answers."""
+    """Return the routes of stored responses."""
     router = APIRouter(prefix="/v1/responses", tags=["stored answers"])
 
     @router.get(
@@ -87,7 +87,7 @@ def responses_router(store: ObjectStore) -> APIRouter:
 async def _cancelled(
     store: ObjectStore, identity: Identity, response: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the answer once it is asked to end, or as it ended before."""
+    """Cancel a background response. Return it as cancelled, or as it had already ended."""
     if response["status"] not in UNFINISHED:
         return response
     if await store.cancel(identity.team_id, response["id"]):
@@ -97,7 +97,10 @@ async def _cancelled(
 
 
 def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
-    """Return the answer as it stands: cancelled once that is asked for, failed with its worker."""
+    """Return the response with its current status.
+
+    The status is cancelled after a request to cancel, and failed if the worker ended before it.
+    """
     response: dict[str, Any] = found.content["response"]
     status = found.status_at(now_us)
     if status == found.status:
