@@ -12,18 +12,18 @@ from typing import Any
 
 from backends.engine import loraweights
 
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # rooms for a rank that vLLM can make
-AT_ONCE = 8  # adapters in one batch; each further one takes memory, used or not
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values that vLLM's --max-lora-rank accepts
+AT_ONCE = 8  # adapters in one batch; each one takes memory, even if unused
 CONFIG, WEIGHTS = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
 _UNSERVED = (
     "use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora",
     "use_qalora",
 )  # fmt: skip
-_NEEDED = ("lora_alpha", "target_modules")  # without them vLLM does not begin to load
-_WHOLE = ("classifier", "score")  # modules that vLLM takes whole beside the factors
+_NEEDED = ("lora_alpha", "target_modules")  # vLLM does not load an adapter without them
+_WHOLE = ("classifier", "score")  # modules that vLLM loads as full weights
 _PLAIN_STARTS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")  # others change the model
-_LOADED = "Loaded new LoRA adapter: name '{}', path"  # vLLM's words
-_LOADING = "init_static_loras"  # where in vLLM a start ends that ends for an adapter
+_LOADED = "Loaded new LoRA adapter: name '{}', path"  # vLLM's log text
+_LOADING = "init_static_loras"  # function in the traceback when an adapter fails
 
 
 class BadAdapter(Exception):

@@ -20,9 +20,9 @@ from backends.engine.benchload import BenchPrompts, BenchRequest, LoadProfile, r
 from backends.errors import BackendError
 from backends.openai import OpenAIBackend
 
-CALIBRATION_WORDS = ((40, 240), (8, 48))  # the others where an engine's context is too short
+CALIBRATION_WORDS = ((40, 240), (8, 48))  # the second pair is for short contexts
 _TAIL_BYTES = 8192
-_HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # what a stream may be: an event is some 300 bytes
+_HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # limit of a stream; an event has about 300 bytes
 _MOST_TOKENS = 10**9
 _COUNTS = ("prompt_tokens", "completion_tokens")
 
@@ -118,7 +118,7 @@ class BenchClient:
 
         async with asyncio.TaskGroup() as group:
             for ask in loop.asks:
-                text = prompts.text(ask.prompt)  # made before its time, not in it
+                text = prompts.text(ask.prompt)  # made before the send time, which it would delay
                 await asyncio.sleep(began + ask.at_s - time.monotonic())
                 group.create_task(send_one(ask, text))
         return found
@@ -149,7 +149,7 @@ class BenchClient:
         first = reader.first_s or time.monotonic()
         if error is None and not reader.first_s:
             error = "no token came"
-        if error is None and not usage:  # an engine that died has closed its stream, too
+        if error is None and not usage:  # an engine that dies also closes its stream
             error = "the stream carried no usage: it was cut short, or tokens cannot be counted"
         return RequestSample(
             start_s=sent - began,
@@ -199,7 +199,7 @@ class _Reader:
                 self.first_s = self.last_s = now
                 self.events = 1
             return True
-        # The usage and the end carry no token; what comes with them was counted before.
+        # The usage and the last event carry no token.
         count = piece.count(b'"finish_reason"')
         if count:
             self.gaps_s.append(now - self.last_s)

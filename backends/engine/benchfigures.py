@@ -21,7 +21,7 @@ RESAMPLES = 300
 PERCENTILES = (50, 90, 99)
 SATURATED = 0.95  # of the highest throughput, or of the offered rate
 PUSD = 10**12
-_MOST_GAPS = 4000  # for intervals: thinned evenly in order of size, which keeps percentiles
+_MOST_GAPS = 4000  # for intervals: sorted gaps are thinned evenly, which keeps percentiles
 _TAIL = 0.025
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-if TYPE_CHECKING:  # whoever fetches has it; who wants the bounds alone needs none
+if TYPE_CHECKING:  # importers of the limits alone need no httpx
     import httpx
 
 PAGE_BYTES = 16 * 2**20  # vLLM's metrics are 80 kB; every rank and adapter adds lines
@@ -55,7 +55,7 @@ async def fetch_page(
     Raises `NoPage` when the response fails, is too large or too late; its subclass `NobodyThere`
     when no connection was made.
     """
-    import httpx  # noqa: PLC0415  (whoever fetches has it; the bounds alone need none)
+    import httpx  # noqa: PLC0415  (importers of the limits alone need no httpx)
 
     parts, size = [], 0
     method = "GET" if body is None else "POST"

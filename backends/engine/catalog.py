@@ -37,7 +37,7 @@ class GpuSpec:
     interconnect: str
     interconnect_bytes_s: float
     source: str
-    flops_note: str = ""  # how `flops` follow from what is printed there
+    flops_note: str = ""  # how `flops` follow from the printed figures
     inline_ecc: bool = False
     nvlink: bool = False
     measured_bandwidth_bytes_s: float | None = None

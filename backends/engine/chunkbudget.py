@@ -12,8 +12,8 @@ from math import floor
 from backends.stepmodel import FittedStepModel
 
 GRAIN = 64  # tokens
-LEAST = 64  # vLLM needs one for each sequence as well; below it a step reads next to nothing
-SEQUENCE_TOKENS = 1_000  # held by each of those that fill half of the cache
+LEAST = 64  # tokens; a smaller step reads next to nothing, and each sequence needs one
+SEQUENCE_TOKENS = 1_000  # mean context of the sequences that fill half of the cache
 
 
 def full_step_s(step: FittedStepModel, budget_tokens: int) -> float:

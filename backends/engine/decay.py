@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-APART_S = 60.0  # readings further apart say nothing of what lay between
-LEAST = 30  # moments of one load, then and now: five minutes of readings every ten seconds
-LEAST_OF_ALL = 60  # moments now, at loads that were seen then
-AGREEING = 2 / 3  # of these moments are at loads that lost at least half of what is asked for
+APART_S = 60.0  # seconds; readings further apart are not compared
+LEAST = 30  # readings of one load, then and now: 5 minutes at one every 10 s
+LEAST_OF_ALL = 60  # readings now, at all loads that were seen then
+AGREEING = 2 / 3  # of these readings, at loads that lost at least half of `share`
 
 _Load = tuple[int, int]
 
@@ -40,7 +40,7 @@ class DecayEstimate:
 
     ratio: float
     moments: int
-    agreeing: float  # share of them at loads with less than half the loss that is asked for
+    agreeing: float  # part of `moments` at loads that lost at least half of `share`
 
     def is_lost(self, share: float) -> bool:
         return self.ratio <= 1.0 - share and self.agreeing >= AGREEING
@@ -75,7 +75,7 @@ def _rates(readings: Sequence[DecayReading]) -> Mapping[_Load, list[float]]:
         written = after.output_tokens - before.output_tokens
         read = after.prompt_tokens - before.prompt_tokens
         if not 0.0 < seconds <= APART_S or written <= 0 or read < 0:
-            continue  # a gap, idle, or another life
+            continue  # a gap, an idle engine, or a restart
         if min(before.running, after.running) < 1:
             continue
         running = (before.running + after.running) / 2

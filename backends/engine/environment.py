@@ -19,8 +19,8 @@ Flavour = Literal["cpu", "cuda"]
 
 _STAMP = "breakeven-engine.json"
 
-# Linux hands out the AMX tile registers per process, on request (arch_prctl 158,
-# ARCH_REQ_XCOMP_PERM 0x1023, XTILEDATA 18). vLLM's attention uses them without asking and dies of
+# Linux grants the AMX tile registers to a process on request (arch_prctl 158,
+# ARCH_REQ_XCOMP_PERM 0x1023, XTILEDATA 18). vLLM's attention uses them without that and dies of
 # SIGILL. A `.pth` file runs in every Python process of the environment, workers included; on a
 # CPU without AMX the call fails and changes nothing.
 _AMX = (
@@ -108,7 +108,7 @@ def mend_cpu(environment: Environment, version: str) -> None:
 
 
 # Without cached bytecode each of vLLM's processes compiles all it imports: twice the start-up time.
-# A cache elsewhere goes by the path of each file, and an environment moves when it is whole.
+# A cache elsewhere depends on each file's path, and the finished environment is renamed.
 _NOT_PASSED_ON = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
 )  # fmt: skip

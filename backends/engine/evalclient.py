@@ -18,7 +18,7 @@ from backends.engine.evalfigures import TokenLogprob
 LIKELIEST = 20
 ATTEMPTS = 2
 T = TypeVar("T")
-ANSWER_BYTES = 2**28  # the log-probabilities of a long prompt, 20 a token
+ANSWER_BYTES = 2**28  # log-probabilities of a long prompt, 20 for each token
 _REFUSED = (400, 404, 422)
 
 
@@ -59,7 +59,7 @@ class EvalModel:
             "model": self.model, "messages": list(messages), "temperature": 0,
             "max_tokens": self.tokens,
         }  # fmt: skip
-        # From all that vLLM has to the least that any API has, and then what it took before.
+        # From vLLM's members to those that any API accepts; starts at the last accepted one.
         dialects: list[dict[str, Any]] = [
             {"logprobs": True, "top_logprobs": LIKELIEST, "return_token_ids": True, "seed": 0},
             {"logprobs": True, "top_logprobs": LIKELIEST},

@@ -19,8 +19,8 @@ State = Literal["passes", "fails", "undecided"]
 LIMITS: Mapping[Risk, float] = {"low": 0.05, "high": 0.01}
 DRAWS = 1000
 _TAIL = 0.025
-_LEAST = 1e-9  # of a probability: a bucket that rounding left empty
-_RULE_OF_THREE = 3.0  # none seen in n: at most 3/n, with 95 % confidence
+_LEAST = 1e-9  # least probability of a bucket, which rounding may leave empty
+_RULE_OF_THREE = 3.0  # no event in n trials: at most 3/n with 95 % confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PromptComparison:
     surprise: tuple[float, float] | None = None
     kl: float | None = None
     scores: tuple[float, float] | None = None
-    same: bool = False  # both answers, each by itself, have the same text
+    same: bool = False  # both models' free answers are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def compare_free(
     known = [(logprob, other) for logprob, other in shared if logprob.top and other.top]
     surprise: tuple[float, float] | None = None
     if known and len(known) == len(shared):
-        # At the difference the text goes on as the baseline wrote it.
+        # At the first difference the text continues with the baseline's token.
         theirs = [other.top.get(logprob.token, min(other.top.values())) for logprob, other in known]
         surprise = (-sum(logprob.logprob for logprob, _ in known), -sum(theirs))
     kl = sum(divergence(logprob.top, other.top) for logprob, other in known) if surprise else None

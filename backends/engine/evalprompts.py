@@ -45,7 +45,7 @@ class Prompt:
 def read(path: Path) -> tuple[Prompt, ...]:
     """Read the prompts of a file, without duplicates. Raises `BadPrompts`."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # a text may hold other breaks
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # texts may hold other line breaks
     except (OSError, UnicodeDecodeError) as error:
         raise BadPrompts(f"{path} cannot be read: {error}") from error
     found: dict[str, Prompt] = {}

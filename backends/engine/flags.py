@@ -19,7 +19,7 @@ from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 from backends.engine.tasks import TASKS, TaskName
 
-_SERVE = ("-m", "vllm.entrypoints.cli.main", "serve")  # `vllm serve`, whatever PATH has
+_SERVE = ("-m", "vllm.entrypoints.cli.main", "serve")  # `vllm serve`, independent of PATH
 _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
 
@@ -69,7 +69,7 @@ def known_flags(environment: Environment) -> frozenset[str]:
     flags = read_help(text)
     if code != 0 or "--model" not in flags:
         raise BadFlags(f"vLLM in {environment.directory} does not run:\n{text[-2000:]}")
-    with suppress(OSError):  # a full disk, somebody else's environment: it is asked again
+    with suppress(OSError):  # full disk or no permission: --help runs again next time
         cache.write_text(json.dumps(sorted(flags)), encoding="utf-8")
     return flags
 
@@ -118,9 +118,9 @@ def _ours(launch: EngineLaunch, port: int) -> list[tuple[str, Sequence[str]]]:
         ("--served-model-name", [launch.served_name]),
         ("--host", ["127.0.0.1"]),
         ("--port", [str(port)]),
-        # Streams end by themselves on SIGTERM; without it they fall silent and never close.
+        # Lets streams finish on SIGTERM. Without it they stop sending and never close.
         ("--shutdown-timeout", [str(int(launch.drain_s))]),
-        # Cached tokens appear in `usage` only with it, and they have their own price.
+        # Cached tokens, which have their own price, are in `usage` only with this flag.
         ("--enable-prompt-tokens-details", []),
     ]
     if launch.traces is not None:

@@ -14,14 +14,14 @@ import msgspec
 
 from backends.engine import gpus
 
-# A driver before 535 knows the second name alone.
+# Drivers before 535 know only the second name.
 _CLOCKS: Final = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _FIELDS: Final = "index,memory.used,memory.total,temperature.gpu"
 _MIB: Final = 20
-_LOOK_S: Final = 0.05  # between two looks whether the driver has answered
-_KILL_S: Final = 0.2  # a kill takes less, but for what the driver holds
+_LOOK_S: Final = 0.05  # seconds between two polls of the process
+_KILL_S: Final = 0.2  # seconds; a kill takes less unless the driver hangs
 SLOWDOWNS: Final = {
-    "power_cap": 0x4,  # the board is at its power limit: usual under full load
+    "power_cap": 0x4,  # at the board's power limit: usual under full load
     "hardware": 0x8,
     "thermal": 0x20 | 0x40,
     "power_brake": 0x80,
@@ -106,7 +106,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _parse(line: str) -> GpuStatus | None:
     words = [word.strip() for word in line.split(",")]
     if len(words) != len(_FIELDS.split(",")) + 1 or not words[0].isdecimal():
-        return None  # an error in words: of a field that it does not know, of a GPU that is lost
+        return None  # an error text: unknown field or lost GPU
     used, total, temperature = (int(word) if word.isdecimal() else None for word in words[1:4])
     return GpuStatus(
         words[0],
@@ -121,5 +121,5 @@ def _reasons(mask: str) -> tuple[str, ...] | None:
     try:
         bits = int(mask, 16)
     except ValueError:
-        return None  # [N/A]: this GPU does not tell
+        return None  # [N/A]: this GPU does not report it
     return tuple(reason for reason, of in SLOWDOWNS.items() if bits & of)

@@ -44,6 +44,6 @@ def smi_command(fields: str) -> list[str] | None:
     if smi is None:
         return None
     words = [smi, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    # The driver lists every GPU of the host: what others do on theirs is no matter of ours.
+    # The driver lists every GPU of the host, also those that engines may not see.
     seen = os.environ.get(_VISIBLE)
     return words + ([f"--id={seen}"] if seen else [])

@@ -214,7 +214,7 @@ class GuardFile:
             draft.write_text(text, encoding="ascii")
             draft.replace(self._path)
         except OSError:
-            return  # a full disk ends no engine; the next look tries again
+            return  # full disk: the engine runs on, and the next update tries again
         self._written = text
 
 
@@ -230,19 +230,19 @@ class RotatingLog:
 
     def write(self, chunk: bytes) -> None:
         if not chunk:
-            return  # the end of the output: a full file stays, for its last lines tell the cause
+            return  # end of output: no rotation, so that the log ends with the cause
         try:
             if self._size + len(chunk) > self._limit and self._size:
                 self._rotate()
             self._size += self._file.write(chunk) or 0
         except OSError:
-            return  # a full disk ends no engine: what it says meanwhile is lost
+            return  # full disk: the engine runs on, and this output is lost
 
     def close(self) -> None:
         self._file.close()
 
     def _rotate(self) -> None:
-        with suppress(FileNotFoundError):  # moved before, when there was no room for the next one
+        with suppress(FileNotFoundError):  # renamed earlier, when the disk was full
             self._path.replace(self._path.with_name(self._path.name + ".1"))
         fresh = self._path.open("wb", buffering=0)
         self._file.close()

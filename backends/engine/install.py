@@ -88,7 +88,7 @@ def install(
     stamp = place.stamp()
     if stamp is not None and stamp.lock_sha256 == digest:
         if stamp.flavour == "cpu":
-            mend_cpu(place, stamp.version)  # one installed before a mend was known
+            mend_cpu(place, stamp.version)  # may be installed by a version without this patch
         return InstallResult(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
     watch = _Watch(report)

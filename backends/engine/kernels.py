@@ -27,7 +27,7 @@ class Kernel:
     name: str
     calls: int
     total_us: float
-    share: float  # of the time of all kernels
+    share: float  # of the total time of all kernels
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from backends.address_policy import LOCALHOST, parse_address
 FLAG = "--kv-transfer-config"
 CONNECTOR = "NixlConnector"
 HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"
-_TOO_LITTLE = "Free memory on device"  # vLLM's words
-# One transfer of KV until it is measured: defaults of a pool's `roles`. Two H200 with vLLM 0.32
-# moved 8.3 GB/s in 16,384 pieces and 280 in one (2026-11-29); the time beside it is assumed.
+_TOO_LITTLE = "Free memory on device"  # vLLM's error text
+# Defaults of a pool's `roles` for KV transfers that were not measured. Two H200 with vLLM 0.32
+# moved 8.3 GB/s in 16,384 pieces and 280 in one (2026-11-29). The setup time is assumed.
 GB_PER_S, SETUP_S = 10.0, 0.02
 DIRECT_READS = ("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 SEQUENCES = 256
 BUDGET = 2048
-LEAST_CONTEXT = 2048  # the client's calibration asks up to 240 words
+LEAST_CONTEXT = 2048  # tokens; the client's calibration sends up to 240 words
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LadderLoad:
     output: int = 128
     shared: int = 400
     draft: str | None = None
-    gpus: int = 1  # naive servers spread layers over them, vLLM tensors
+    gpus: int = 1  # naive servers split layers over GPUs, vLLM splits tensors
 
     @property
     def context(self) -> int:
@@ -53,7 +53,7 @@ class LadderStep:
     on: str | None
     flags: tuple[str, ...]
     skipped: str | None = None
-    eager: bool = True  # nothing is compiled, which on a processor is an environment variable
+    eager: bool = True  # no compilation; on a CPU this sets an environment variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> 
     first = measured.get(made[0].name)
     found = []
     for rung in made:
-        if rung.skipped is not None and rung.name not in measured:  # an earlier host could do it
+        if rung.skipped is not None and rung.name not in measured:  # measured on a host that could
             found.append(LadderRow(rung.name, f"left out: {rung.skipped}"))
             continue
         entry = done.get(rung.name)

@@ -28,8 +28,8 @@ from backends.errors import BackendError
 
 _NAIVE = Path(__file__).parent / "inside" / "naive.py"
 NAME = "ladder"
-ALONE = 6  # requests of one user that are counted, after two that are not
-ENOUGH_S = 30.0  # what the users' run of a slow server may take, in so far as each asks once
+ALONE = 6  # measured requests of one user, after two for warm-up
+ENOUGH_S = 30.0  # target seconds of the run with all users; each sends at least one request
 MODULES = ("bitsandbytes", "flash_attn", "numba")
 
 
@@ -51,7 +51,7 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHo
     try:
         folder = environment.packages
         modules = frozenset(name for name in MODULES if (folder / name).is_dir())
-    except FileNotFoundError:  # no virtual environment: what its interpreter has is not known
+    except FileNotFoundError:  # no virtual environment: use this interpreter's modules
         modules = frozenset(name for name in MODULES if importlib.util.find_spec(name))
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     return LadderHost(

@@ -28,7 +28,7 @@ def solve(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Solution
     if not rows or len(rows) != len(targets):
         raise ValueError("one target per row, and at least one row")
     width = len(rows[0])
-    # Columns of very different size (tokens in thousands beside ones) are brought to length 1.
+    # Columns are scaled to length 1: tokens are in thousands, other columns are ones.
     scale = [math.sqrt(sum(row[j] ** 2 for row in rows)) or 1.0 for j in range(width)]
     scaled = [[row[j] / scale[j] for j in range(width)] for row in rows]
     gram = [[sum(row[i] * row[j] for row in scaled) for j in range(width)] for i in range(width)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from backends.engine.guard import ProcessIdentity, boot_id, descendants, processes
 
-PATIENCE_S = 30.0  # a process inside the kernel (a GPU driver) dies late
+PATIENCE_S = 30.0  # seconds; a process in a GPU driver dies late
 _POLL_S = 0.02
 
 
@@ -33,7 +33,7 @@ def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
         tree.unlink(missing_ok=True)
         return []
     ours = {pid: record.start for pid, record in recorded.items()}
-    outside = next(iter(recorded.values())).session  # the guard's own; its engine has another
+    outside = next(iter(recorded.values())).session  # the guard's session; the engine has another
     sessions = {record.session for record in recorded.values()} - {outside} if died_now else set()
     deadline_s = time.monotonic() + PATIENCE_S
     while left := _surviving_pids(ours, sessions, outside):

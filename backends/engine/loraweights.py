@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 from backends.engine import torchfile
 from backends.engine.safetensors import NoTensors, Tensor, data_start, tensors
 
-WITHIN = "base_model.model."  # before the name that a module has in the model itself
+WITHIN = "base_model.model."  # prefix of the module's name in the model
 _FACTOR = re.compile(r"(.+)\.(lora_[AB]\.weight|lora_embedding_[AB])")
-_HEAD = re.compile(r"(?:.+\.)?(?:score|classifier)\.(?:weight|bias)")  # of a classifier, whole
-_BASE = (".embed_tokens.base_layer.weight", ".lm_head.base_layer.weight")  # left out by vLLM
-_ENDS = ("lm_head", "embed_tokens")  # a model that shares them stores neither, or one
-_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, with other names
-_NUMBER = re.compile(r"\.\d+\.")  # of a layer
+_HEAD = re.compile(r"(?:.+\.)?(?:score|classifier)\.(?:weight|bias)")  # a classifier, full weights
+_BASE = (".embed_tokens.base_layer.weight", ".lm_head.base_layer.weight")  # ignored by vLLM
+_ENDS = ("lm_head", "embed_tokens")  # a model with tied weights stores one or none
+_SECOND_COPY = "consolidated"  # Mistral's own copy of the weights, with other names
+_NUMBER = re.compile(r"\.\d+\.")  # layer number
 _FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
-# By type: its bytes; which values the last of them has, and which the one before it at least, in a
-# number that is infinite or none.
+# By type: bytes of a number, values of its last byte, and least value of the byte before it, in
+# NaN and infinite numbers.
 _NOT_FINITE = {
     "F64": (8, rb"[\x7f\xff]", 0xF0), "F32": (4, rb"[\x7f\xff]", 0x80),
     "BF16": (2, rb"[\x7f\xff]", 0x80), "F16": (2, rb"[\x7c-\x7f\xfc-\xff]", 0),
@@ -33,7 +33,7 @@ class BadWeights(Exception):
 
 
 class _Factor(NamedTuple):
-    module: str  # as the model calls it
+    module: str  # name in the model
     side: str  # of `lora_A.weight`, `lora_B.weight`, `lora_embedding_A`, `lora_embedding_B`
     tensor: Tensor
 
@@ -49,7 +49,7 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
     """
     try:
         if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
-            return  # only an engine reads it
+            return  # old torch format, which only an engine can read
         mine = _read_tensors(file)
         factors = _factors({name: item.tensor for name, item in mine.items()})
         _pairs(factors, config)
@@ -65,7 +65,7 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
 
 class _HeldTensor(NamedTuple):
     tensor: Tensor
-    pieces: Iterator[bytes]  # its numbers, some at a time
+    pieces: Iterator[bytes]  # its numbers in pieces
 
 
 def _read_tensors(file: Path) -> Mapping[str, _HeldTensor]:
@@ -83,8 +83,8 @@ class _Model(NamedTuple):
     path: Path
     weights: Mapping[str, Tensor]
     modules: frozenset[str]
-    kinds: frozenset[str]  # last words of modules' names
-    alike: frozenset[str]  # modules without the numbers of their layers
+    kinds: frozenset[str]  # last parts of the modules' names
+    alike: frozenset[str]  # modules' names without layer numbers
 
 
 def _of_model(path: Path) -> _Model | None:
@@ -148,7 +148,7 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
 def _fits(factor: _Factor, its: _Model) -> None:
     """Check that the model has the factor's module, in a fitting shape."""
     module = factor.module
-    weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
+    weight = its.weights.get(f"{module}.weight")  # quantized models have other names
     if weight is None:
         if missing := _missing_module(module, its):
             raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")

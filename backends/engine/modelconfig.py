@@ -20,9 +20,9 @@ _FAMILIES = frozenset(
 )
 _BY_BITS = ("awq", "gptq")
 _METHODS = (*_BY_BITS, "fp8", "compressed-tensors", "none")
-_JSON_LIMIT = 100_000_000  # indexes of the largest models have some ten thousand lines
+_JSON_LIMIT = 100_000_000  # bytes; indexes of the largest models have about 10,000 lines
 _INDEX = "model.safetensors.index.json"
-_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, beside the usual one
+_SECOND_COPY = "consolidated"  # Mistral's own copy of the weights
 
 
 class UnsupportedModel(ValueError):
@@ -35,7 +35,7 @@ class Weights:
 
     method: str  # "none", "awq", "gptq", "fp8", "compressed-tensors"
     bits: float
-    compute: Number  # the number format that products run in
+    compute: Number  # number format of the matrix products
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class ModelConfig:
     table_parameters: int
     weights: Weights
     stored_bytes: int | None
-    experts: int = 0  # in each layer; 0: no mixture
-    experts_used: int = 0  # of them, by one token
+    experts: int = 0  # in each layer; 0 for a dense model
+    experts_used: int = 0  # experts that one token uses
 
     @property
     def parameters(self) -> int:

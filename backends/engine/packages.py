@@ -137,7 +137,7 @@ def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str
     }
 
 
-@functools.lru_cache(maxsize=1)  # each part of an installation asks
+@functools.lru_cache(maxsize=1)  # each step of an installation reads it
 def _list_pip_config(pip: tuple[str, ...], environ: tuple[tuple[str, str], ...]) -> str:
     return run([*pip, "config", "list"], dict(environ), keep_lines=200)[1]
 

@@ -29,14 +29,14 @@ class EnginePlan:
     gpus: int
     layout: ParallelLayout
     fits: bool  # in memory
-    refused: tuple[str, ...]  # why vLLM would not start it, whatever the memory
+    refused: tuple[str, ...]  # reasons, other than memory, why vLLM would not start
     figures: Figures
     flags: tuple[str, ...]
     warnings: tuple[str, ...]
     choices: tuple[WeightFormat, ...]  # formats of the weights
     scaling: tuple[ScaledLayout, ...]
-    roles: tuple[RoleLayout, ...]  # of several copies, where a time per token is promised
-    usd_per_gpu_hour: Decimal | None  # as given, else a public list price
+    roles: tuple[RoleLayout, ...]  # for several replicas, if a TPOT is promised
+    usd_per_gpu_hour: Decimal | None  # the given rate, else a public list price
 
     def __getitem__(self, name: str) -> float:
         return value(self.figures, name)
@@ -95,7 +95,7 @@ def _plan_layout(
     context = _context(model, question)
     figures: Figures = ()
     layout, fits = ParallelLayout(sizes[0], question.pipeline_parallel), False
-    for tensor in sizes:  # the last one stays when none fits
+    for tensor in sizes:  # the largest is kept if none fits
         layout = ParallelLayout(tensor, question.pipeline_parallel)
         figures = memory(model, gpu, question, layout)
         fits = value(figures, "kv_tokens") >= context

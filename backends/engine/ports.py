@@ -44,7 +44,7 @@ def other_listener(port: int, root: int | None = None) -> str | None:
     if root is not None:
         others = _others(others, root) & _listening_inodes(
             port
-        )  # what ended while we looked is nobody
+        )  # a process may have ended in between
     if others:
         return _owner(others)
     return "another program" if root is None and not is_free(port) else None
@@ -66,7 +66,7 @@ def _listening_inodes(port: int) -> frozenset[int]:
     """
     try:
         listening = listening_sockets(port)
-    except OSError:  # a sandbox, or a kernel without that module
+    except OSError:  # a sandbox, or a kernel without the module
         listening = list(_listed_sockets(port))
     exact = frozenset(each.inode for each in listening if each.address in _HERE)
     return exact or frozenset(each.inode for each in listening if not any(each.address))

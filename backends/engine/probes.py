@@ -14,7 +14,7 @@ from backends.enginesample import EngineSample, ProbeFailed
 
 _TIMEOUT_S = 30.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError)  # JSON of another shape
-LEAST_CHUNKS = 0.8  # of an answer's tokens; the rest were parts of letters
+LEAST_CHUNKS = 0.8  # of an answer's tokens; some tokens are parts of a character
 _WORDS = [
     "load",
     "queue",

@@ -17,13 +17,13 @@ from backends.engine.leftovers import kill_leftovers
 from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 
 _GUARD = Path(__file__).with_name("guard.py")
-# The engine gets its own drain time; what has not ended then is killed this much later.
+# Seconds after the engine's drain time until its remaining processes are killed.
 _GRACE_AFTER_DRAIN_S = 5.0
 _SAID_BYTES = 1 << 19
 _LINE = 400  # characters of a cause
 _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
-# vLLM's processes each end for the one below, with a trace of their own that points at its.
+# Each vLLM process fails when its child does, with a traceback that refers to the child's.
 _ELSEWHERE = re.compile(r"\broot cause\b|\braise \w+\(")
 _NAMED = re.compile(
     r"\b[\w.]*(?:Error|Exception): .*|(?:\bCRITICAL|\bFATAL|\[Errno \d+\]|\bValue error,).*"
@@ -42,14 +42,14 @@ class EngineProcess:
     async def start(
         cls, words: Sequence[str], launch: EngineLaunch, *, log: Path, cpu: CpuOptions
     ) -> "EngineProcess":
-        await asyncio.to_thread(kill_leftovers, tree_of(log))  # of a life whose end nobody saw
+        await asyncio.to_thread(kill_leftovers, tree_of(log))  # of an earlier, crashed guard
         log_from = await asyncio.to_thread(_size, log)
         options = replace(cpu, eager=launch.eager)
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
         if launch.gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.gpus)
         if launch.traces is not None:
-            environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # gRPC unless told
+            environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # the default is gRPC
             environ["OTEL_SERVICE_NAME"] = f"vllm/{launch.served_name}"
         environ |= dict(launch.environ)
         environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
@@ -85,7 +85,7 @@ class EngineProcess:
             return f"exited with {code}: {log_tail(self._log, since=self._log_from)}"
         name = signal.strsignal(number) or "unknown"
         ended = f"{'its guard was ' if code < 0 else ''}ended by signal {number} ({name})"
-        if number == signal.SIGKILL:  # whoever is killed so has no time to say why
+        if number == signal.SIGKILL:  # a killed process logs no cause
             return ended
         told = log_tail(self._log, since=self._log_from, errors_only=True)
         return f"{ended}: {told}" if told else ended
@@ -119,7 +119,7 @@ def tree_of(log: Path) -> Path:
 def _read_written(log: Path, since: int, most: int) -> str:
     with log.open("rb") as file:
         size = log.stat().st_size
-        start = since if since <= size else 0  # it was rotated
+        start = since if since <= size else 0  # the log was rotated
         file.seek(max(start, size - most))
         return file.read().decode("utf-8", "replace")
 
@@ -138,7 +138,7 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
     if not causes and not errors_only:
         causes = text
     causes = [line for line in causes if not _ELSEWHERE.search(line)] or causes
-    # Two ranks say the same of one cause.
+    # Several ranks log the same cause.
     named = dict.fromkeys(found[0] for line in causes if (found := _NAMED.search(line)))
     if named:
         return " | ".join(_short(line.strip()) for line in list(named)[-lines:])

@@ -30,15 +30,15 @@ from backends.engine.probes import (
 from backends.stepmodel import FittedStepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
-_LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own lateness
-# Of the time to the first token: tokens that come within less of it were held up on their way and
-# arrive in one burst, which says nothing of how fast they were made.
+_LEAST_MARKS = 5  # with fewer reads a step time is mostly this client's delay
+# Of the time to the first token. Tokens that arrive within less were delayed on the way and come in
+# one burst, which does not show how fast they were generated.
 _LEAST_SHARE = 0.1
-_MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
-_FIRST_WORDS = 256  # whose tokens are counted: a small vocabulary spells a word in four or five
-_MOST_TOKENS_A_WORD = 8  # of a context that is short
-_LONGER = 1.2  # a word may be than those were
-_NOISE = 0.05  # of the longest prompt's time: by more it is never forecast too early
+_MOST_IN_FIRST = 2  # in the first read; with more, the first token came before the read
+_FIRST_WORDS = 256  # of the tokens-per-word count: a small vocabulary takes 4 or 5 for a word
+_MOST_TOKENS_A_WORD = 8  # assumed for a short context
+_LONGER = 1.2  # factor by which other words may be longer
+_NOISE = 0.05  # of the longest prompt's time, by which a forecast may be too early
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class FitLimits:
     output_tokens: int = 32
 
 
-# For an engine that belongs to somebody else: about a tenth of the tokens, and short prompts.
+# For an engine of another owner: about a tenth of the tokens, and short prompts.
 SMALL = FitLimits(
     budget_s=4.0, many=(), long=(), lone=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256)
 )
@@ -183,9 +183,7 @@ async def _series(
     client: httpx.AsyncClient, workload: Workload, limits: FitLimits, began: float, spent: ProbeCost
 ) -> list[ProfiledRun]:
     longest = await context_limit(client, workload) or 2048
-    kv_tokens = await free_kv_tokens(
-        client, workload
-    )  # before our own streams could look like others'
+    kv_tokens = await free_kv_tokens(client, workload)  # before our own streams count as running
     words = max(1, min(_FIRST_WORDS, longest // _MOST_TOKENS_A_WORD))
     first = spent.add(await measure(client, workload, prompt_words=words, output_tokens=2))
     a_word = _LONGER * first.prompt_tokens / words
@@ -260,7 +258,7 @@ def fuller_points(
             tokens = _tokens(count, limits)
             words = min(length, int((room.context_tokens - tokens) / room.tokens_a_word))
             if count == 1 and words < length:
-                break  # shorter ones were read alone before
+                break  # shorter prompts were measured before
             prompts = math.ceil(count * words * room.tokens_a_word)
             held = prompts + count * tokens
             seconds = step.step_s(sequences=0, context_tokens=0, prefill_tokens=prompts)

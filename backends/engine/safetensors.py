@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_HEADER_LIMIT = 100_000_000  # the format's own
+_HEADER_LIMIT = 100_000_000  # limit of the format
 _METADATA = "__metadata__"
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4,

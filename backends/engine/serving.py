@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class ServingFigure:
     """Measured throughput of a model. `output_tokens_per_s` is of all `gpus` GPUs together."""
 
-    gpu: str  # as `catalog` names it
+    gpu: str  # name in `catalog`
     model: str
     weights_gib: float
     gpus: int

@@ -35,7 +35,7 @@ def remove_sockets(log: Path) -> None:
     if not link.is_symlink():
         return
     folder = link.readlink()
-    if folder.name.startswith(_PREFIX):  # whoever may write beside the log names no other folder
+    if folder.name.startswith(_PREFIX):  # a forged link removes nothing else
         shutil.rmtree(folder, ignore_errors=True)
     link.unlink()
 

@@ -18,7 +18,7 @@ from backends.enginesample import ProbeFailed
 from backends.otherengines import METRICS_PATH
 from backends.vllm_metrics import read_vllm
 
-LOOKS = 12  # within the limit
+LOOKS = 12  # polls within the limit
 _METRICS_S = 10.0
 
 Signs = tuple[float | None, ...]
@@ -56,7 +56,7 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
     try:
         url = base_url.removesuffix("/v1") + METRICS_PATH
         page = await client.get(url, timeout=_METRICS_S)
-        found = read_vllm(page.text)  # what is started here is vLLM
+        found = read_vllm(page.text)  # own engines are vLLM
     except (httpx.HTTPError, ProbeFailed, OverflowError, ValueError):
         return None
     return (

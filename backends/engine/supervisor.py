@@ -38,7 +38,7 @@ class EnginePhase(StrEnum):
     BACKING_OFF = "backing_off"  # crashed; waits before the next try
     BLOCKED = "blocked"  # another process has its port
     STOPPED = "stopped"
-    RESTING = "resting"  # asked to be down until it is woken
+    RESTING = "resting"  # paused until `resume`
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class SupervisorLimits:
     poll_s: float = 0.25
     watch_s: float = 2.0
     hung_s: float = 60.0
-    stalled_s: float = 120.0  # its port answers, requests wait, and nothing of it moves
+    stalled_s: float = 120.0  # requests wait and no counter changes
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
-    unserved_s: float = 3.0  # for its end, where it was asked to end before it served
-    settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
+    unserved_s: float = 3.0  # time to end if it has not served yet
+    settled_s: float = 60.0  # serving this long resets the crash count
 
 
 def is_anyone_waiting() -> bool:
@@ -107,8 +107,8 @@ class Supervisor:
         self._awake = asyncio.Event()
         self._awake.set()
         self._ended = asyncio.Event()
-        self._refused: dict[str, str] = {}  # adapters at which a start ended, and how
-        self._left_out: dict[str, str] = {}  # adapters that the present life is without, and why
+        self._refused: dict[str, str] = {}  # adapters that ended a start, and why
+        self._left_out: dict[str, str] = {}  # adapters not loaded now, and why
 
     @property
     def status(self) -> EngineStatus:
@@ -183,7 +183,7 @@ class Supervisor:
             try:
                 reason, served_s = await self._live(known, client)
             except (OSError, adapters.BadAdapter) as error:
-                # A full disk, no process to be had, a folder taken away meanwhile: that may pass.
+                # A full disk, no free process, a removed folder: a later start may succeed.
                 reason = f"could not be started: {error}"
             finally:
                 self._spec.turns.release(self._spec.name)
@@ -252,7 +252,7 @@ class Supervisor:
                 reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
                 self._set(EnginePhase.DRAINING, reason=reason)
                 process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
-                if served_since is None:  # nobody's answer is under way: there is nothing to drain
+                if served_since is None:  # no request is running: nothing to drain
                     await asyncio.wait([exited], timeout=spec.limits.unserved_s)
                     process.send(signal.SIGHUP)
                 await exited
@@ -261,7 +261,7 @@ class Supervisor:
                 if served_since is None:
                     problem = self._at_an_adapter(process, launch) or problem
         finally:
-            if not exited.done():  # cancelled: nobody is left to wait for a drain
+            if not exited.done():  # cancelled: do not wait for a drain
                 process.send(signal.SIGHUP)
                 await asyncio.shield(exited)
         return problem or "asked", loop.time() - served_since if served_since else 0.0

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from backends.engine import silence
 
 TaskName = Literal["generate", "embedding", "rerank", "transcription"]
-Question = dict[str, Any]  # a request in httpx's words
+Question = dict[str, Any]  # keyword arguments of httpx's `post`
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class EngineTask:
     """
 
     serves: frozenset[str]  # request kinds
-    pooling: bool  # vLLM's runner of models that decode nothing
+    pooling: bool  # vLLM's runner for models without decoding
     calls_tools: bool
     path: str
     told: str
     ready: Callable[[str], Question]
-    probe: ReadingProbe | None  # None: measured by its steps
+    probe: ReadingProbe | None  # None: measured by decode steps
 
 
 def _generate(model: str) -> Question:
@@ -63,7 +63,7 @@ def _filler_text(count: int) -> str:
 
 
 _READING_WORDS = (4, 64, 256)
-_HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
+_HEARING_S = (1, 8, 25)  # below the 30 s window of Whisper
 TASKS: Final[Mapping[TaskName, EngineTask]] = {
     "generate": EngineTask(
         serves=frozenset({"chat", "completion"}),

@@ -63,7 +63,7 @@ def make(directory: Path, *, seed: int = 0, shape: TinyModelShape | None = None)
         _write_json(directory / name, document)
     rng = random.Random(seed)  # noqa: S311  (weights, not secrets)
     parameters = _write_weights(directory / WEIGHTS, _tensors(shape, vocabulary, rng))
-    # Last: a directory with a config is a whole checkpoint to whoever looks for one.
+    # Written last: a directory with a config counts as a complete checkpoint.
     _write_json(directory / "generation_config.json", _generation(vocabulary))
     _write_json(directory / "config.json", _config(shape, vocabulary))
     return TinyModel(directory, parameters, len(vocabulary.tokens))
@@ -77,7 +77,7 @@ _END_OF_TURN = "<|im_end|>"
 _CONSTANT = 4.0  # value of the constant dimension in every embedding
 _SIGNAL = 0.25  # standard deviation of the other dimensions
 _NOISE_LOGITS = 1.2  # standard deviation of the logits' random part
-_ANSWER_TOKENS = 64  # where end-of-turn is set so that answers have about this mean length
+_ANSWER_TOKENS = 64  # mean length of answers that end-of-turn's bias is set for
 _STRING_TOKENS = 24  # the same for strings inside JSON
 _RARE = -4.0  # logits of digits, punctuation and fragments: e^-4 of a word's weight
 _SUPPRESSED = -12.0
@@ -141,7 +141,7 @@ def _tensors(
         yield at + "mlp.up_proj.weight", (inner, hidden), matrix(inner, hidden, small)
         yield at + "mlp.down_proj.weight", (hidden, inner), _writes(rng, hidden, inner)
     if shape.embedding:
-        # The constant dimension would make all embeddings alike.
+        # With the constant dimension all embeddings would be similar.
         yield "model.norm.weight", (hidden,), [0.0] + [1.0] * (hidden - 1)
         return
     yield "model.norm.weight", (hidden,), [1.0] * hidden

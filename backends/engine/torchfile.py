@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from backends.engine.safetensors import BITS, NoTensors, Tensor
 
 SUFFIX = ".bin"
-OLD = b"\x80"  # how files began before they were archives
+OLD = b"\x80"  # first byte of files before torch used archives
 PICKLE_BYTES = 1 << 26
 PIECE_BYTES = 1 << 24
 _TYPES = {

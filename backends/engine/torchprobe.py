@@ -55,7 +55,7 @@ class ProbeRequest:
 
     @property
     def arguments(self) -> list[str]:
-        # -P: nothing that lies beside the script may stand in for a package of that name.
+        # -P keeps files beside the script from being imported in place of packages.
         words = [str(self.environment.python), "-P", str(_SCRIPT)]
         words += ["--only", *self.parts] if self.parts else []
         words += ["--tokens", *map(str, self.tokens)] if self.tokens else []

@@ -30,7 +30,7 @@ class WheelSearch:
     known_sha256: frozenset[str]
     find_links: Sequence[str] = ()
     index: str = INDEX
-    target: Sequence[str] = ()  # pip's words for another machine than this one
+    target: Sequence[str] = ()  # pip's arguments for another machine
 
 
 def fetch(search: WheelSearch, say: Say) -> Path | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-Arm = tuple[str, ...]  # the name of one choice in each dimension
+Arm = tuple[str, ...]  # name of the chosen value in each dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def search_upwards(
         good = [event.load for event in seen if event.good]
         bad = [event.load for event in seen if not event.good]
         if not good:
-            load = int(load / STEP)  # down to none: 1 is the last
+            load = int(load / STEP)  # 1 is the last load
             if load < 1:
                 return LoadSearch(tuple(seen))
         elif bad:

@@ -51,7 +51,7 @@ from backends.errors import BackendError
 Objective = Literal["ttft", "tpot", "throughput", "cost"]
 NAME = "tune"
 FINALS = 4
-_OF_LEVEL = (1.5, 3.0)  # requests of a load, in times of how many are at once
+_OF_LEVEL = (1.5, 3.0)  # requests of a run by level, as a factor of concurrency
 _LEAST = 12
 _SPREAD_S = 8.0
 
@@ -119,7 +119,7 @@ class TuneRun:
     logs: Path
     space: tuple[FlagDimension, ...]
     effort: TuneEffort = field(default_factory=TuneEffort)
-    base: tuple[str, ...] = ()  # flags of every server, the defaults' included
+    base: tuple[str, ...] = ()  # flags of every server, including the baseline
     start_limit_s: float = 900.0
 
 
@@ -297,7 +297,7 @@ async def _try_arm(
         steps = search_each(loads) if loads else _steps(tuning, ask, done)
         entry |= await _measure_arm(tuning, ask.level, server, steps)
     except (DidNotServe, BackendError, BadFlags, OSError) as error:
-        await servers.end()  # whatever state it is in, the next look gets a fresh one
+        await servers.end()  # the next trial gets a fresh server
         entry["failed"] = str(error)[:600]
     return entry | {"seconds": round(time.monotonic() - began, 1)}
 

@@ -28,7 +28,7 @@ from ledger.stored_objects import PAGE_BYTES, ObjectQuery
 
 WHAT: Final = "Chat completion"
 PAGE: Final = 100
-SEARCHED: Final = 2_000  # completions that one request with a filter looks at
+SEARCHED: Final = 2_000  # completions that one filtered request may read
 
 
 def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:

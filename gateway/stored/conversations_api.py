@@ -34,10 +34,10 @@ from ledger.stored_objects import ObjectQuery
 from router.policy import tighten
 from router.types import Residency
 
-ITEMS_LIMIT: Final = 20  # of one request, as OpenAI documents it
+ITEMS_LIMIT: Final = 20  # items of one request, as documented by OpenAI
 WHAT, ITEM = "Conversation", "Item"
 _US: Final = 1_000_000
-_NEXT: Final = {"role": "user", "content": "-"}  # a turn that goes on from the items
+_NEXT: Final = {"role": "user", "content": "-"}  # a turn that continues from the items
 
 
 class ConversationBook:

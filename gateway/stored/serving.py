@@ -21,8 +21,8 @@ from gateway.stored.json_body import BodyLimits
 from gateway.stored.not_stored import not_stored_router
 from gateway.stored.responses_api import responses_router
 
-FORGET_S = 60.0  # from one look for expired objects to the next
-FIRST_WORKER = 0  # of a host: it deletes what expired
+FORGET_S = 60.0  # between two deletions of expired objects
+FIRST_WORKER = 0  # the worker of a host that deletes expired objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 NAME = "breakeven"
 PACKAGES = ("gateway", "backends", "router", "ledger", "dashboard")
-_STAMP = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
+_STAMP = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal files give equal wheels
 _WHEEL = "Wheel-Version: 1.0\nGenerator: breakeven\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 

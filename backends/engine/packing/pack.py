@@ -24,9 +24,9 @@ from backends.engine.packing.parts import PackedBundle, write_bundle
 Say = Callable[[str, str, float | None], None]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# NVIDIA's CUDA 12 and 13 run on these drivers and newer ones.
+# Minimum NVIDIA driver of CUDA 12 and 13.
 DRIVERS = {"12": 525, "13": 580}
-_BYTECODE = 1.2  # what Python keeps of its own beside installed packages
+_BYTECODE = 1.2  # factor for bytecode beside installed packages
 
 
 @dataclass(frozen=True, slots=True)

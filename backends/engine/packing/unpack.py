@@ -260,7 +260,7 @@ def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
         _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], environ, say)
     pip = [str(python), "-I", f"{to / manifest['pip']}/pip", "install", "--no-input", "--no-deps"]
     lock = ["--require-hashes", "--only-binary", ":all:", "-r", str(to / manifest["tools"])]
-    # In one run: pip in its wheel is compiled anew by each.
+    # One run for both locks: each run of pip from its wheel compiles it again.
     lock += ["-r", str(lock_own(manifest, to))]
     say("installing breakeven", None)
     _run([*pip, *lock], environ, say)

@@ -14,7 +14,7 @@ from backends.engine.packing.lockfile import LockedPackage, WheelPlatform
 from backends.engine.packing.unpack import sha256_of
 
 Say = Callable[[str, float | None], None]
-AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched again at worst
+AT_ONCE = 8  # wheels of one pip call; a failed call keeps nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _LEFT_OUT = (
 )  # fmt: skip
 _TESTS = ("test", "tests", "idle_test")
 _TABLES = re.compile(r"_sysconfigdata|_pydecimal|symbol|stringprep")
-_ANSWER = 1400  # characters of an answer, cut where a paragraph ends
+_ANSWER = 1400  # maximum characters of an answer, cut at a paragraph
 _LEAST = 24
 _SHARE = 256 // HELD_OUT_OF
 # Written in C: their documentation is in the objects, not in any source file.
@@ -137,7 +137,7 @@ def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
         return
     try:
         tree = ast.parse(text)
-    except SyntaxError:  # samples of what is no Python
+    except SyntaxError:  # test files that are not valid Python
         return
     module = ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
     yield Document("source", module, f"# {inside}\n{text}", held_out=_is_held_out(module))
@@ -193,7 +193,7 @@ def _documented_in_c(module: ModuleType) -> Iterator[_DocumentedObject]:
 def _signature(found: Any) -> str:
     try:
         return str(inspect.signature(found))
-    # It is written in C without one, or with a default that Python 3.14 looks for in vain.
+    # Written in C without a signature, or with a default that Python 3.14 does not find.
     except (AttributeError, TypeError, ValueError):
         return "(...)"
 

@@ -33,7 +33,7 @@ class NetworkSize:
 
 
 SMALL = NetworkSize()  # 2.6 million parameters, the shipped model
-LARGE = NetworkSize(16384, 768, 2048, 12, 12, 4, 2048)  # 88 million: a GPU learns it in minutes
+LARGE = NetworkSize(16384, 768, 2048, 12, 12, 4, 2048)  # 88 million parameters: minutes on a GPU
 THETA = 10000.0
 EPSILON = 1e-5
 

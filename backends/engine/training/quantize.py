@@ -25,11 +25,11 @@ import torch
 import transformers
 
 GROUP = 128
-_ROWS = 4096  # of a layer's inputs that calibration keeps
-_DAMP = 0.01  # of the mean diagonal: GPTQ's matrix must have an inverse
+_ROWS = 4096  # of a layer's inputs, kept for calibration
+_DAMP = 0.01  # of the mean diagonal, added so that GPTQ's matrix is invertible
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-_STEPS = 20  # AWQ's search of how far activations scale weights
-# What shares an input, and what can be scaled against it: a norm, or the rows of another layer.
+_STEPS = 20  # of AWQ's search for the exponent of the scale
+# Layers with a common input, and the norm or layer before them that is scaled inversely.
 _TOGETHER = (
     (("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), "input_layernorm"),
     (("mlp.gate_proj", "mlp.up_proj"), "post_attention_layernorm"),
@@ -100,7 +100,7 @@ def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
         "qweight": _pack_values((whole + 8).T, 0, range(8)),
         "qzeros": _pack_values(
             torch.full((groups, outputs), 7.0), 1, range(8)
-        ),  # one less, by format
+        ),  # the format stores zero points minus one
         "scales": scale.T.contiguous().half(),
         "g_idx": (torch.arange(width) // GROUP).int(),
     }
@@ -236,7 +236,7 @@ def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dens
     if not dense and method != "int2":
         config["quantization_config"] = quantization_config(method)
         if method in _BY_NAME:
-            config["torch_dtype"] = "float16"  # what these formats' scales are
+            config["torch_dtype"] = "float16"  # type of the scales in these formats
     shutil.copytree(folder, out, ignore=shutil.ignore_patterns("*.py", "__pycache__", "training*"))
     path = out / "model.safetensors"
     safetensors.torch.save_file(

@@ -15,7 +15,7 @@ from backends.engine.tinytokenizer import CHAT_TEMPLATE, SPECIAL
 KINDS = ("chat", "topic", "source")
 _IN_TEXT = ("<tool_call>", "</tool_call>")
 _END = "<|eos|>"
-_TOKENIZER_CHARACTERS = 40_000_000  # of a longer corpus, every so manieth document teaches it
+_TOKENIZER_CHARACTERS = 40_000_000  # of a longer corpus a sample of documents is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _stream(tokenizer: Any, texts: list[str]) -> TokenStream:
     starts: list[int] = []
     parts = [np.zeros(0, np.int64)]
     at = 0
-    for first in range(0, len(texts), _ENCODED_AT_ONCE):  # what is encoded takes much memory
+    for first in range(0, len(texts), _ENCODED_AT_ONCE):  # encodings take much memory
         some = texts[first : first + _ENCODED_AT_ONCE]
         for item in tokenizer.encode_batch_fast(some, add_special_tokens=False):
             ids = np.array(item.ids, np.int64)

@@ -28,8 +28,8 @@ from backends.engine.training.text import KINDS, TokenStream, TrainingText, read
 
 WARM, DECAY = 0.02, 0.1
 LOOKS = 10
-SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # where nobody says otherwise
-LAST_PHASE = 0.8  # of the budget: from here on, rows as long as the context
+SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # defaults in the checkpoint
+LAST_PHASE = 0.8  # of the budget; after it rows are as long as the context
 _SAY_S = 5.0
 _LEAST_S = 20.0
 
@@ -183,7 +183,7 @@ class TrainingRun:
         rows, length = self.machine.look
         found = {}
         self.network.eval()
-        # Other shapes than a step's: compiling for them would cost more than they do.
+        # Compiling for these shapes would take longer than running them eagerly.
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             for kind, stream in streams.items():
                 tokens = torch.from_numpy(_wrap_tokens(stream.tokens)).to(self.machine.device)
