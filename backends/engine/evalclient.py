@@ -128,7 +128,7 @@ class EvalModel:
 
 
 async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
-    """Return the one model that an address serves. Raises `NoAnswer` when there are more."""
+    """Return the model that an address serves. Raises `NoAnswer` unless it lists exactly one."""
     try:
         names = models_of(await fetch_page(client, f"{base_url}/models", headers=headers))
     except NoPage as error:

@@ -1,11 +1,12 @@
 """Distance of a changed model from its baseline, measured on the same tokens.
 
 The baseline's greedy answer is the text. Before each of its tokens both models predict the next.
-`agreement` is the share of tokens with the same first choice, `perplexity` the candidate's rise
-over the baseline, `kl` the mean divergence of the candidate in nats per token, `score` the mean
-loss of the user's checker. Intervals (95 %) resample whole prompts, since tokens of one prompt are
-not independent. A verdict compares the interval with a limit: 5 % (low risk) or 1 % (high). Only
-the likeliest tokens are known; all others form one bucket, so the true KL is at least this.
+`agreement` is the share of tokens with the same first choice. `perplexity` is the relative rise of
+the candidate's perplexity over the baseline's. `kl` is the candidate's mean divergence in nats per
+token. `score` is the mean loss of the user's checker. Intervals (95 %) resample whole prompts,
+since tokens of one prompt are not independent. A verdict compares the interval with a limit: 5 %
+(low risk) or 1 % (high). Only the likeliest tokens are known; all others form one bucket, so the
+true KL is at least this.
 """
 
 import math

@@ -3,9 +3,9 @@
 Single streams with prompts of several lengths give the time to first token. Concurrent streams give
 the time of a step by number of sequences and context. On a fast engine a few streams change a step
 by less than its noise, so fuller batches follow, as full as time and KV cache allow. The series is
-short. Parameters that it cannot separate are taken pessimistically (one standard error up, or all
-of the observed time), because an optimistic model admits more than the engine can serve in time,
-and feedback at run time corrects that only afterwards.
+short. Parameters that it cannot separate are taken pessimistically: one standard error up, or all
+of the observed time. An optimistic model would admit more than the engine can serve in time, and
+feedback at run time corrects that only afterwards.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Measured throughput of GPUs at 1 s to the first token and 60 ms for each further token.
 
 Prompts have 512 tokens and answers 256, with Poisson arrivals. Each figure is the highest offered
-rate at which 99 % of requests had their first token within 1 s and 90 % their tokens within 60 ms
-(99 % in our own measurements). An engine inside an SLO serves less than a saturated one.
+rate inside the SLO: 99 % of requests had their first token within 1 s, and 90 % their tokens within
+60 ms (99 % in our own measurements). An engine inside an SLO serves less than a saturated one.
 """
 
 from dataclasses import dataclass

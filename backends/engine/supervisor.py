@@ -143,20 +143,21 @@ class Supervisor:
         await self._ended.wait()
 
     def restart(self) -> None:
-        """Drain and restart the engine. A rolling restart calls this for one replica at a time.
+        """Request a drain and restart; returns at once.
 
-        The new process loads all adapters again, since a broken one may have been repaired.
+        A rolling restart calls this for one replica at a time. The new process loads all adapters
+        again, since a broken one may have been repaired.
         """
         self._refused.clear()
         self._restart.set()
 
     def pause(self) -> None:
-        """Drain the engine and keep it stopped until `resume`."""
+        """Request a drain; the engine then stays stopped until `resume`. Returns at once."""
         self._awake.clear()
         self._restart.set()
 
     def resume(self) -> None:
-        """Start the engine again if it is paused."""
+        """Request a start if the engine is paused. Returns at once."""
         if not self._awake.is_set():
             self._restart.clear()
             self._refused.clear()

@@ -13,7 +13,7 @@ from typing import Any
 SPECIAL = (
     "<|pad|>", "<|bos|>", "<|eos|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>",
 )  # fmt: skip
-# Tool marks stay in the text: the engine's parser looks for them there.
+# Tool marks stay in the text, where the engine's parser reads them.
 _IN_TEXT = ("<tool_call>", "</tool_call>")
 
 CHAT_TEMPLATE = """\

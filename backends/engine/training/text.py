@@ -107,7 +107,7 @@ def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    # Tool marks stay in an answer's text: the engine's parser looks for them there.
+    # Tool marks stay in the answer's text, where the engine's parser reads them.
     whole = json.loads(tokenizer.to_str())
     for token in whole["added_tokens"]:
         token["special"] = token["content"] not in _IN_TEXT
