@@ -1,1 +1,1 @@
-"""Own engines: installed, planned, supervised and measured."""
+"""Installation, planning, supervision and measurement of own engines."""

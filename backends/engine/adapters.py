@@ -1,7 +1,7 @@
-"""LoRA adapters of an engine: what a folder holds, and the flags that serve them by name.
+"""LoRA adapters of an engine: checks of their folders, and the flags that serve them.
 
-An adapter is small weights over a model's own, in the layout of the `peft` library. vLLM takes a
-request for it by its name, as for a model, and several share one batch.
+An adapter is a set of small weights added to a model's own, in the layout of the `peft` library.
+vLLM selects it by name in a request's `model`, and serves several adapters in one batch.
 """
 
 import json
@@ -12,29 +12,29 @@ from typing import Any
 
 from backends.engine import loraweights
 
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # rooms for a rank that vLLM can make
-AT_ONCE = 8  # adapters in one batch; each further one takes memory, used or not
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values that vLLM's --max-lora-rank accepts
+AT_ONCE = 8  # adapters in one batch; each one takes memory, even if unused
 CONFIG, WEIGHTS = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
 _UNSERVED = (
     "use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora",
     "use_qalora",
 )  # fmt: skip
-_NEEDED = ("lora_alpha", "target_modules")  # without them vLLM does not begin to load
-_WHOLE = ("classifier", "score")  # modules that vLLM takes whole beside the factors
+_NEEDED = ("lora_alpha", "target_modules")  # vLLM does not load an adapter without them
+_WHOLE = ("classifier", "score")  # modules that vLLM loads as full weights
 _PLAIN_STARTS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")  # others change the model
-_LOADED = "Loaded new LoRA adapter: name '{}', path"  # vLLM's words
-_LOADING = "init_static_loras"  # where in vLLM a start ends that ends for an adapter
+_LOADED = "Loaded new LoRA adapter: name '{}', path"  # vLLM's log text
+_LOADING = "init_static_loras"  # function in the traceback when an adapter fails
 
 
 class BadAdapter(Exception):
-    """Why a folder is no adapter that an engine could serve."""
+    """A folder does not hold an adapter that an engine could serve; the text gives the reason."""
 
 
 def check_fits(folder: Path, model: Path | None) -> None:
-    """Raises `BadAdapter` where no engine could load it, or it was made for another model.
+    """Check that an engine can load the adapter and that it was made for the model.
 
-    One adapter that an engine cannot load ends its start, for the model and all other adapters.
-    Weights are read whole.
+    Raises `BadAdapter` when either check fails. All weights are read. The check is needed because
+    one adapter that an engine cannot load ends its start, for the model and all other adapters.
     """
     document, _ = _read(folder)
     file = next(folder / name for name in WEIGHTS if (folder / name).is_file())
@@ -49,7 +49,7 @@ def check_fits(folder: Path, model: Path | None) -> None:
 def split_fitting(
     adapters: Mapping[str, Path], model: Path
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Return the adapters that fit, and for the others the reason."""
+    """Return the adapters that fit the model, and the reason for each one that does not."""
     good: dict[str, Path] = {}
     bad: dict[str, str] = {}
     for name, folder in adapters.items():
@@ -62,9 +62,9 @@ def split_fitting(
 
 
 def find_refused(said: str, names: Iterable[str]) -> str | None:
-    """Return the adapter that ended a start, by vLLM's log; `None` if none did.
+    """Return the adapter that made a start fail, by vLLM's log, or `None` if none did.
 
-    They are loaded one after the other, and each that is loaded is said to be.
+    vLLM loads adapters in the order of `names` and logs each one that it has loaded.
     """
     if _LOADING not in said:
         return None
@@ -72,12 +72,12 @@ def find_refused(said: str, names: Iterable[str]) -> str | None:
 
 
 def rank_of(folder: Path) -> int:
-    """Return an adapter's largest rank. Raises `BadAdapter` for one that no engine can load."""
+    """Return an adapter's largest rank. Raises `BadAdapter` when no engine can load it."""
     return _read(folder)[1]
 
 
 def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
-    """Its configuration and its largest rank."""
+    """Return an adapter's configuration and its largest rank. Raises `BadAdapter`."""
     if not folder.is_dir():
         raise BadAdapter(f"there is no directory `{folder}`: name the one that holds the adapter")
     try:
@@ -122,7 +122,7 @@ def _unserved_reason(document: Mapping[str, Any]) -> str:
 
 
 def _largest(document: Mapping[str, Any], place: str) -> int:
-    """Return the largest rank among that of all layers and those of single ones."""
+    """Return the largest of the common rank and the ranks of single layers."""
     pattern = document.get("rank_pattern") or {}
     single = pattern if isinstance(pattern, Mapping) else {"rank_pattern": pattern}
     most = 0
@@ -135,7 +135,7 @@ def _largest(document: Mapping[str, Any], place: str) -> int:
 
 
 def flags(adapters: Mapping[str, Path]) -> tuple[str, ...]:
-    """Return vLLM's flags for adapters by name. Raises `BadAdapter`."""
+    """Return vLLM's flags that serve adapters by name. Raises `BadAdapter`."""
     if not adapters:
         return ()
     most = max(rank_of(folder) for folder in adapters.values())
@@ -151,7 +151,7 @@ def flags(adapters: Mapping[str, Path]) -> tuple[str, ...]:
 
 
 def _module(name: str, folder: Path) -> str:
-    """In vLLM's short form, which has no room for a comma."""
+    """Return one value of `--lora-modules`: `NAME=PATH`, or JSON if the path has a comma."""
     if "," not in str(folder):
         return f"{name}={folder}"
     return json.dumps({"name": name, "path": str(folder)})

@@ -1,8 +1,9 @@
-"""Sends a benchmark's requests and times their streams, at little cost for each event.
+"""Client of a benchmark: sends requests and times their streams at low CPU cost.
 
-The request path's own client (llhttp) reads them, 19 us of processor time an event; httpx takes 84
-to 113, a whole core at 10,000 tokens per second, and then its own backlog is what is timed.
-Only events up to the first token and the last one are decoded; of the others the time is kept.
+It uses the request path's own HTTP client (llhttp), which takes 19 us of CPU time for an event.
+httpx takes 84 to 113 us: a whole core at 10,000 tokens per second, so that the client's own backlog
+would be measured. Only the events up to the first token and the last event are decoded; of the
+others only the arrival time is kept.
 """
 
 import asyncio
@@ -19,16 +20,16 @@ from backends.engine.benchload import BenchPrompts, BenchRequest, LoadProfile, r
 from backends.errors import BackendError
 from backends.openai import OpenAIBackend
 
-CALIBRATION_WORDS = ((40, 240), (8, 48))  # the others where an engine's context is too short
+CALIBRATION_WORDS = ((40, 240), (8, 48))  # the second pair is for short contexts
 _TAIL_BYTES = 8192
-_HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # what a stream may be: an event is some 300 bytes
+_HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # limit of a stream; an event has about 300 bytes
 _MOST_TOKENS = 10**9
 _COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchTarget:
-    """The target of a bench and its dialect: chat, else plain completions."""
+    """Target of a benchmark and its API: chat completions, or plain completions if not `chat`."""
 
     model: str
     chat: bool = True
@@ -37,14 +38,17 @@ class BenchTarget:
 
 
 class BenchClient:
-    """The bench's client of one engine or API; times are of the running loop's clock."""
+    """Benchmark client of one engine or API. Times are monotonic seconds."""
 
     def __init__(self, backend: OpenAIBackend, target: BenchTarget) -> None:
         self._backend = backend
         self._target = target
 
     async def calibrate(self, shared: int, rng: random.Random) -> BenchPrompts:
-        """Measure the tokens of a word with two prompts, which also warm the engine up."""
+        """Measure the tokens per word with two prompts, which also warm up the engine.
+
+        Raises `BackendError` when the target fails or reports no usage.
+        """
         usual, shorter = CALIBRATION_WORDS
         short = await self._counted(usual[0], rng)
         try:
@@ -54,7 +58,7 @@ class BenchClient:
             return BenchPrompts.measured(shared, rng, *pair)
 
     async def _counted(self, count: int, rng: random.Random) -> tuple[int, int]:
-        """Words, and their tokens."""
+        """Send a prompt of `count` random words. Return the word count and its token count."""
         sample = await self.send_request(random_words(count, rng), 4, began=time.monotonic())
         if sample.error is not None:
             raise BackendError(sample.error)
@@ -68,7 +72,7 @@ class BenchClient:
         prompts: BenchPrompts,
         done: Callable[[RequestSample], None] = lambda _: None,
     ) -> list[RequestSample]:
-        """Return every request of a loop, in the order in which they were sent."""
+        """Send every request of a load profile. Return their samples in the order of sending."""
         began = time.monotonic()
         if loop.at_once:
             found = await self._run_closed(loop, prompts, began, done)
@@ -114,13 +118,16 @@ class BenchClient:
 
         async with asyncio.TaskGroup() as group:
             for ask in loop.asks:
-                text = prompts.text(ask.prompt)  # made before its time, not in it
+                text = prompts.text(ask.prompt)  # made before the send time, which it would delay
                 await asyncio.sleep(began + ask.at_s - time.monotonic())
                 group.create_task(send_one(ask, text))
         return found
 
     async def send_request(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
-        """Send one stream. Return its sample; a failure is a sample with its reason."""
+        """Send one streamed request. Return its sample; a failed request has `error` set.
+
+        `began` is the monotonic time at which the run started.
+        """
         call = self._call(prompt, tokens)
         reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
         sent = time.monotonic()
@@ -142,7 +149,7 @@ class BenchClient:
         first = reader.first_s or time.monotonic()
         if error is None and not reader.first_s:
             error = "no token came"
-        if error is None and not usage:  # an engine that died has closed its stream, too
+        if error is None and not usage:  # an engine that dies also closes its stream
             error = "the stream carried no usage: it was cut short, or tokens cannot be counted"
         return RequestSample(
             start_s=sent - began,
@@ -171,7 +178,7 @@ class BenchClient:
 
 
 class _Reader:
-    """Takes pieces as they come: when the first token was there, and the gaps after it."""
+    """Reader of a stream's pieces: time of the first token, and the gaps after it."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._left_bytes = limit_bytes
@@ -192,7 +199,7 @@ class _Reader:
                 self.first_s = self.last_s = now
                 self.events = 1
             return True
-        # The usage and the end carry no token; what comes with them was counted before.
+        # The usage and the last event carry no token.
         count = piece.count(b'"finish_reason"')
         if count:
             self.gaps_s.append(now - self.last_s)
@@ -210,7 +217,7 @@ class _Reader:
         return {}
 
     def fault(self) -> str | None:
-        """Return an error in place of further tokens: the status was sent long before."""
+        """Return the error that ended the stream, or `None`. The HTTP status was sent before it."""
         for line in reversed(self.tail.split(b"\n")):
             if b'"error"' in line and (said := (_decode_event(line) or {}).get("error")):
                 words = said.get("message") if isinstance(said, dict) else said
@@ -219,7 +226,10 @@ class _Reader:
 
 
 def _nonsense(usage: dict[str, Any]) -> str | None:
-    """Counts that no request has would be tokens a second, and dollars, that nobody measured."""
+    """Return an error if a usage count is not a plausible number of tokens, else `None`.
+
+    Wrong counts would become tokens per second and costs that were never measured.
+    """
     for name in _COUNTS:
         value = usage.get(name)
         if value is not None and _count(value) is None:

@@ -1,12 +1,12 @@
-"""The arithmetic of a benchmark: percentiles with intervals, goodput, saturation, cost per 1M.
+"""Figures of a benchmark: percentiles with intervals, goodput, saturation, cost.
 
-Percentiles interpolate linearly between order statistics. Their intervals are of the percentile
-bootstrap over whole requests (95 %, `RESAMPLES` resamples, a fixed seed): tokens of one request are
-no independent observations, so a request is drawn with all of its gaps or not at all.
+Percentiles interpolate linearly between order statistics. Their 95 % intervals come from the
+percentile bootstrap over whole requests (`RESAMPLES` resamples, a fixed seed). A request is drawn
+with all of its gaps, because tokens of one request are not independent observations.
 
-Rates are of the whole run, from the first request sent to the last one ended, and of its steady
-part, from the first end to the last sending. Cost takes the steady rate where there is one: filling
-and draining an engine costs what a benchmark's shortness costs, not what traffic costs.
+Rates are given for the whole run (first send to last end) and for its steady part (first end to
+last send). Cost uses the steady rate if there is one: filling and draining the engine belongs to
+the short benchmark and not to steady traffic.
 """
 
 import math
@@ -21,13 +21,16 @@ RESAMPLES = 300
 PERCENTILES = (50, 90, 99)
 SATURATED = 0.95  # of the highest throughput, or of the offered rate
 PUSD = 10**12
-_MOST_GAPS = 4000  # for intervals: thinned evenly in order of size, which keeps percentiles
+_MOST_GAPS = 4000  # for intervals: sorted gaps are thinned evenly, which keeps percentiles
 _TAIL = 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSample:
-    """One request; seconds from the start of its run. `gaps_s` are between events of the stream."""
+    """Measured times of one request, in seconds. `start_s` counts from the start of the run.
+
+    `gaps_s` are the times between events of the stream.
+    """
 
     start_s: float
     input_tokens: int
@@ -76,7 +79,7 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class BenchRates:
-    """Per second; `seconds` is what they were taken over."""
+    """Requests and tokens per second, measured over `seconds`."""
 
     seconds: float
     requests: float
@@ -86,7 +89,7 @@ class BenchRates:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run of a benchmark, summed up."""
+    """Summary of one run of a benchmark."""
 
     requests: int
     failed: int
@@ -107,7 +110,7 @@ class RunSummary:
 
 
 def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | None:
-    """Return the summary of a run, `None` when nothing was answered."""
+    """Return the summary of a run, or `None` if every request failed."""
     done = [sample for sample in samples if sample.error is None]
     if not done:
         return None
@@ -139,7 +142,10 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 
 def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
-    """Return percentiles with intervals; the values of a group (one request) are drawn together."""
+    """Return percentiles with 95 % intervals. Each group holds the values of one request.
+
+    A resample draws whole groups.
+    """
     pairs = sorted((value, owner) for owner, group in enumerate(groups) for value in group)
     if not pairs:
         return ()
@@ -155,7 +161,11 @@ def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
 
 
 def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list[float]]:
-    """Return for each percentile its values over all resamples, ascending."""
+    """Return, for each percentile, its values over all resamples in ascending order.
+
+    `pairs` are (value, index of its request) in ascending order; `owners` is the number of
+    requests.
+    """
     rng = random.Random(20)  # noqa: S311  (chance that can be repeated, no secret)
     columns: list[list[float]] = [[] for _ in PERCENTILES]
     for _ in range(RESAMPLES):
@@ -173,11 +183,11 @@ def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list
 
 
 def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> float | None:
-    """Return the load at which an engine has no more to give; `None` when it was never reached.
+    """Return the load at which an engine is saturated, or `None` if the runs did not reach it.
 
-    Of an open loop (`offered`: loads are requests per second) the highest rate that is served, once
-    a higher one was not. Of a closed loop (loads are requests at once) the fewest that reach
-    `SATURATED` of the highest throughput, once more of them add nothing.
+    Open loop (`offered`: loads are requests per second): the highest rate that was served, if a
+    higher one was not. Closed loop (loads are concurrent requests): the lowest load that reaches
+    `SATURATED` of the highest throughput, if a second load reaches it too.
     """
     if offered:
         served = [load for load, summary in points if summary.rates.requests >= SATURATED * load]
@@ -190,7 +200,7 @@ def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> 
 
 
 def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | None:
-    """Return pico-USD of a million tokens at that pace; `None` when no token came."""
+    """Return the cost of a million tokens at this rate in pico-USD, or `None` at rate 0."""
     if tokens_per_s <= 0:
         return None
     hourly = Decimal(str(tokens_per_s)) * 3600
@@ -198,14 +208,17 @@ def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | N
 
 
 def _steady(done: Sequence[RequestSample]) -> BenchRates | None:
-    """`None` where filling and draining are more than half of the run."""
+    """Return the steady rates, or `None` if filling and draining took half of the run or more."""
     start, end = min(sample.end_s for sample in done), max(sample.start_s for sample in done)
     whole = max(sample.end_s for sample in done) - min(sample.start_s for sample in done)
     return _rates(done, start, end) if end - start > whole / 2 else None
 
 
 def _rates(done: Sequence[RequestSample], start: float, end: float) -> BenchRates:
-    """Return rates; a prompt counts at its first token, output spread over the answer's time."""
+    """Return rates between two times of the run, in seconds from its start.
+
+    A prompt counts at its first token; output tokens are spread evenly over the answer's time.
+    """
     seconds = max(end - start, 1e-9)
     prompts = sum(
         sample.input_tokens for sample in done if start <= sample.start_s + sample.ttft_s <= end

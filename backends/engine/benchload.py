@@ -1,7 +1,8 @@
-"""The load of a benchmark: arrivals, lengths, and prompts that share a beginning.
+"""Load of a benchmark: arrival times, lengths, and prompts with a shared prefix.
 
-Open loops send at their own times, whatever the engine does; closed loops keep so many requests in
-flight. Chance comes in by argument, so that the same seed asks the same.
+An open loop sends at fixed times, whether the engine keeps up or not. A closed loop keeps a fixed
+number of requests in flight. The random generator is an argument, so that one seed always gives one
+load.
 """
 
 import random
@@ -19,7 +20,7 @@ WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class PromptShape:
-    """Tokens of each request; the first `shared` of a prompt are the same in all of them."""
+    """Token counts of each request. The first `shared` tokens of all prompts are equal."""
 
     prompt: int
     output: int
@@ -28,7 +29,10 @@ class PromptShape:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """`at_s` from the start of the run; a closed loop sends in order as soon as it may."""
+    """One request of a benchmark: token counts, and `at_s` from the start of the run.
+
+    A closed loop ignores `at_s` and sends in order as streams become free.
+    """
 
     at_s: float
     prompt: int
@@ -37,10 +41,10 @@ class BenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoadProfile:
-    """One run: `rate` in requests per second, or so many `at_once`, or as recorded.
+    """Load of one run: open loop (`rate` in requests/s), closed loop (`at_once`), or recorded.
 
-    The streams of a closed loop begin within `spread_s`: begun together they march in step, and
-    every prompt waits for all others.
+    The streams of a closed loop start spread over `spread_s` seconds. Streams that start together
+    stay in step, and every prompt then waits for all others.
     """
 
     asks: tuple[BenchRequest, ...]
@@ -50,14 +54,14 @@ class LoadProfile:
 
     @property
     def name(self) -> str:
-        """Return the name that measurement files give a run: its rate, where there is one."""
+        """Return the run's name in measurement files: the rate, the concurrency, or "recorded"."""
         if self.rate is not None:
             return f"{self.rate:g}"
         return f"{self.at_once} at once" if self.at_once else "recorded"
 
 
 def poisson_load(rate: float, count: int, shape: PromptShape, rng: random.Random) -> LoadProfile:
-    """Return independent arrivals at a mean rate."""
+    """Return an open loop with Poisson arrivals; `rate` is in requests per second."""
     at_s, asks = 0.0, []
     for _ in range(count):
         asks.append(BenchRequest(at_s, shape.prompt, shape.output))
@@ -66,7 +70,7 @@ def poisson_load(rate: float, count: int, shape: PromptShape, rng: random.Random
 
 
 def even_load(rate: float, count: int, shape: PromptShape) -> LoadProfile:
-    """Return arrivals at one distance from each other."""
+    """Return an open loop with evenly spaced arrivals; `rate` is in requests per second."""
     asks = (BenchRequest(number / rate, shape.prompt, shape.output) for number in range(count))
     return LoadProfile(tuple(asks), rate=rate)
 
@@ -79,7 +83,7 @@ def closed_load(
 
 
 def recorded_load(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
-    """Return arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
+    """Return an open loop with recorded arrivals and lengths. `speed` 2 sends twice as fast."""
     start_s = min(request.start_s for request in requests)
     asks = [
         BenchRequest(
@@ -91,10 +95,10 @@ def recorded_load(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) ->
 
 
 class BenchPrompts:
-    """Texts of a wanted number of tokens, by what two texts of known length were counted as."""
+    """Generator of prompts with a given number of tokens, calibrated on two measured texts."""
 
     def __init__(self, shared: int, rng: random.Random, *, per_word: float, around: float) -> None:
-        """`around`: tokens that the engine adds to any prompt, its template's."""
+        """Create a generator. `around` is the number of tokens that the chat template adds."""
         self._rng = rng
         self._per_word, self._around = per_word, around
         self._shared_words = max(0, round((shared - around) / per_word)) if shared else 0
@@ -104,7 +108,7 @@ class BenchPrompts:
     def measured(
         cls, shared: int, rng: random.Random, short: tuple[int, int], long: tuple[int, int]
     ) -> "BenchPrompts":
-        """Return prompts calibrated by two (words, tokens) pairs that an engine reported."""
+        """Return a generator calibrated by two (words, tokens) pairs that an engine reported."""
         words = long[0] - short[0]
         per_word = max((long[1] - short[1]) / words, 0.1)
         return cls(shared, rng, per_word=per_word, around=max(0.0, short[1] - short[0] * per_word))

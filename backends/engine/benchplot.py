@@ -1,4 +1,7 @@
-"""A benchmark's sweep as one SVG file: throughput and p99 latencies by load, without a library."""
+"""Plot of a benchmark's sweep as one SVG file: throughput and p99 latencies by load.
+
+The SVG is written as text, without a plotting library.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,7 +13,7 @@ COLOURS = ("#1f6feb", "#d1242f", "#1a7f37")
 
 
 def svg(bench: BenchReport) -> str:
-    """Return three panels, one under the other; points of runs that gave figures."""
+    """Return the SVG: three panels below each other. Runs without figures are left out."""
     found = [
         (float(run.loop.rate or run.loop.at_once or place), run.point)
         for place, run in enumerate(bench.runs, 1)

@@ -1,7 +1,7 @@
-"""A benchmark as one document: what was asked, every run's figures, and its requests.
+"""Document of a benchmark: its settings, the figures of every run, and its requests.
 
-The document is what `engine fit` reads back: its runs are named as files of measurements name
-theirs, by the rate of an open loop, else by how many were in flight.
+`engine fit` reads this document back. Runs have the names that measurement files use: the rate of
+an open loop, the concurrency of a closed loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class BenchRun:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """All runs of one target; `about` is shown and kept as it is."""
+    """All runs of one target. `about` is free metadata that is shown and stored unchanged."""
 
     about: Mapping[str, Any]
     promise: BenchSlo
@@ -46,7 +46,10 @@ class BenchReport:
 
     @property
     def saturation(self) -> float | None:
-        """Return requests per second of an open loop, requests at once of a closed one."""
+        """Return the load at saturation.
+
+        The unit is requests/s for an open loop and concurrent requests for a closed one.
+        """
         loads = [
             (float(run.loop.rate or run.loop.at_once or 0), run.point)
             for run in self.runs
@@ -58,12 +61,12 @@ class BenchReport:
 
     @property
     def best(self) -> BenchRun | None:
-        """Return the run with the most good requests per second."""
+        """Return the run with the highest goodput (good requests per second)."""
         made = [run for run in self.runs if run.point is not None]
         return max(made, key=_good, default=None)
 
     def costs(self, run: BenchRun) -> tuple[int, int] | None:
-        """Return pico-USD per million tokens: input + output, and output only."""
+        """Return pico-USD per million tokens, counting input + output, and output only."""
         if self.usd_per_hour is None or run.point is None:
             return None
         rates = run.point.rates
@@ -77,7 +80,7 @@ def run_of(loop: LoadProfile, samples: Sequence[RequestSample], promise: BenchSl
 
 
 def document(bench: BenchReport) -> dict[str, Any]:
-    """Return seconds and tokens; money in pico-USD."""
+    """Return the report as a JSON object: times in seconds, costs in pico-USD."""
     return {
         "breakeven_bench": FORMAT,
         "about": dict(bench.about),

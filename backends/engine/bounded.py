@@ -1,7 +1,7 @@
-"""One answer of a server that nobody vouches for, bounded in bytes and in time.
+"""HTTP client for untrusted servers: one response, limited in bytes and in time.
 
-What a command is pointed at may be the wrong port, a login page, or hostile: an answer that never
-ends must not fill this machine's memory, and what is wrong with it is said in words.
+A command may be given the address of a wrong port, a login page, or a hostile server. A response
+without end must not fill this machine's memory, and the error text must say what is wrong.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-if TYPE_CHECKING:  # whoever fetches has it; who wants the bounds alone needs none
+if TYPE_CHECKING:  # importers of the limits alone need no httpx
     import httpx
 
 PAGE_BYTES = 16 * 2**20  # vLLM's metrics are 80 kB; every rank and adapter adds lines
@@ -17,11 +17,11 @@ PAGE_S = 10.0
 
 
 class NoPage(Exception):
-    """A failure to get a page, with the reason in words."""
+    """A page could not be fetched; the text gives the reason."""
 
 
 class NobodyThere(NoPage):
-    """Nothing answered at all: the address is wrong, or what was there has gone."""
+    """No server answered: the address is wrong, or the server is gone."""
 
 
 class FetchedPage(NamedTuple):
@@ -30,7 +30,7 @@ class FetchedPage(NamedTuple):
     body: bytes
 
     def decode_json(self) -> Any:
-        """Return the JSON in it. Raises `NoPage`."""
+        """Return the body decoded as JSON. Raises `NoPage` when it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -50,11 +50,12 @@ async def fetch_page(
     limit_bytes: int = PAGE_BYTES,
     seconds: float | None = PAGE_S,
 ) -> FetchedPage:
-    """Fetch a page by GET, or POST with a body; redirects are not followed.
+    """Fetch a page by GET, or by POST if `body` is given. Redirects are not followed.
 
-    Raises `NoPage`, of which `NobodyThere` where no connection was had.
+    Raises `NoPage` when the response fails, is too large or too late; its subclass `NobodyThere`
+    when no connection was made.
     """
-    import httpx  # noqa: PLC0415  (whoever fetches has it; the bounds alone need none)
+    import httpx  # noqa: PLC0415  (importers of the limits alone need no httpx)
 
     parts, size = [], 0
     method = "GET" if body is None else "POST"
@@ -82,7 +83,7 @@ async def fetch_page(
 
 
 def models_of(page: FetchedPage) -> list[str]:
-    """Return the names in a list of models. Raises `NoPage`."""
+    """Return the names in a list of models. Raises `NoPage` when the page is not such a list."""
     document = page.decode_json()
     if page.status != 200:
         raise NoPage(f"it answers {page.status}")

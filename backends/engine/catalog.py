@@ -1,9 +1,9 @@
-"""GPUs: what vendors state, what was measured, what public clouds ask; each with source and date.
+"""GPU catalogue: data sheets, measured rates and cloud prices, with source and date.
 
-FLOP/s are dense (vendors print the sparse figure, twice as large, for most). Memory is the data
-sheet's; `visible_bytes` is what a process gets: GDDR cards with inline ECC give 1/16 of it to the
-check bits, and the driver keeps about 1 % (150,109,880,320 bytes seen by torch on one H200 of
-141 GiB, driver 580, 2026-11-20).
+FLOP/s are dense: most vendors print the sparse figure, which is twice as large. Memory is the data
+sheet's. `visible_bytes` is the memory that a process gets: GDDR cards with inline ECC use 1/16 for
+check bits, and the driver keeps about 1 % (150,109,880,320 bytes seen by torch on one H200 of 141
+GiB, driver 580, 2026-11-20).
 """
 
 import re
@@ -19,7 +19,7 @@ _DRIVER_SHARE = 1 - 150_109_880_320 / (141 * _GIB)
 
 @dataclass(frozen=True, slots=True)
 class PriceRange:
-    """Public on-demand list prices of one GPU with its share of the host, per hour."""
+    """Range of public on-demand list prices per hour of one GPU with its share of the host."""
 
     low_usd_per_hour: Decimal
     high_usd_per_hour: Decimal
@@ -37,7 +37,7 @@ class GpuSpec:
     interconnect: str
     interconnect_bytes_s: float
     source: str
-    flops_note: str = ""  # how `flops` follow from what is printed there
+    flops_note: str = ""  # how `flops` follow from the printed figures
     inline_ecc: bool = False
     nvlink: bool = False
     measured_bandwidth_bytes_s: float | None = None
@@ -52,16 +52,16 @@ class GpuSpec:
 
     @property
     def best_bandwidth_bytes_s(self) -> float:
-        """Return the measured bandwidth in bytes/s, else the data sheet's."""
+        """Return the measured memory bandwidth, or else the data sheet's."""
         return self.measured_bandwidth_bytes_s or self.bandwidth_bytes_s
 
     def best_flops(self, number: Number) -> float | None:
-        """Return the measured FLOP/s, else the data sheet's; `None` without such a unit."""
+        """Return the measured FLOP/s, or else the data sheet's. `None`: not supported."""
         return self.measured_flops.get(number) or self.flops.get(number)
 
     @property
     def bandwidth_basis(self) -> str:
-        """Return the source of `best_bandwidth_bytes_s`, and other stated figures."""
+        """Return the source of `best_bandwidth_bytes_s`: measured, or the data sheet."""
         sheet = f"data sheet ({self.source})"
         if self.measured_bandwidth_bytes_s is None:
             return f"{sheet}; not measured here"
@@ -79,13 +79,15 @@ class GpuSpec:
 
 
 class UnknownGpu(LookupError):
-    """No such name in the catalogue."""
+    """The catalogue has no GPU of this name."""
 
 
 def find_gpu(name: str) -> GpuSpec:
-    """Return a GPU by name, in any case, blanks and dashes, or as a driver writes it.
+    """Return a GPU by its catalogue name or by the name that a driver reports.
 
-    `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
+    Case, blanks and dashes are ignored. A driver's name matches if it has all words of a catalogue
+    name: `NVIDIA H100 80GB HBM3` matches `H100`. Of several matches the one with the most words is
+    returned. Raises `UnknownGpu` when none matches.
     """
     wanted = _plain(name)
     for gpu in GPUS:

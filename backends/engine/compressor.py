@@ -1,7 +1,7 @@
-"""llm-compressor's folder: installed from its own lock, and laid over the engine's packages.
+"""Folder of llm-compressor, installed from its own lock beside the engine's packages.
 
-It asks for another compressed-tensors than vLLM does, so no one environment can hold both. The
-folder is made beside its place and moved there when whole.
+llm-compressor and vLLM need different versions of compressed-tensors, so that one environment
+cannot hold both. The folder is built under a temporary name and renamed when complete.
 """
 
 import shutil
@@ -17,7 +17,7 @@ _PACKAGE = "llmcompressor"
 
 
 def compressor_lock() -> Path:
-    """In an installed package beside this file, in a checkout under `deploy/`."""
+    """Return the path of the lock: beside this file if installed, else under `deploy/`."""
     packaged = _HERE / "locks" / _NAME
     folder = packaged if packaged.is_dir() else _HERE.parents[1] / "deploy" / _NAME
     return folder / "requirements.lock"
@@ -36,7 +36,10 @@ def has_compressor(environment: Environment, folder: Path) -> bool:
 def install_compressor(
     environment: Environment, folder: Path, say: Callable[[str, float | None], None]
 ) -> bool:
-    """Give whether it was installed now; `False`: it is there. Raises `InstallError`."""
+    """Install llm-compressor if it is missing. Return `False` if it was there already.
+
+    Raises `InstallError` when the engine's environment is missing or the installation fails.
+    """
     if has_compressor(environment, folder):
         return False
     if not environment.python.exists():

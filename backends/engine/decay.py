@@ -1,9 +1,9 @@
-"""Whether an engine writes slower than it did in its own first hours, at like load. Pure.
+"""Decay of an engine: its output rate now against its first hours at similar load.
 
-What an engine writes a second depends on how many sequences run and on how much it reads beside
-them, so only moments of the same load are compared: in steps of a factor of 1.4 in sequences and 2
-in prompt tokens. Each load's median then is compared with its median of the first hours; medians,
-because single moments hold starts and ends of answers.
+All functions are pure. The rate depends on the number of running sequences and on the prompt tokens
+read at the same time. So only moments of similar load are compared, in classes a factor of 1.4 wide
+in sequences and 2 in prompt tokens. For each class the median is compared with the median of the
+first hours; medians, because single moments include starts and ends of answers.
 """
 
 import math
@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-APART_S = 60.0  # readings further apart say nothing of what lay between
-LEAST = 30  # moments of one load, then and now: five minutes of readings every ten seconds
-LEAST_OF_ALL = 60  # moments now, at loads that were seen then
-AGREEING = 2 / 3  # of these moments are at loads that lost at least half of what is asked for
+APART_S = 60.0  # seconds; readings further apart are not compared
+LEAST = 30  # readings of one load, then and now: 5 minutes at one every 10 s
+LEAST_OF_ALL = 60  # readings now, at all loads that were seen then
+AGREEING = 2 / 3  # of these readings, at loads that lost at least half of `share`
 
 _Load = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class DecayReading:
-    """One reading in an engine's life, ordered by `at_s`; totals since its start."""
+    """One reading of an engine's counters. Token counts are totals since its start.
+
+    `at_s` orders the readings of one engine's life.
+    """
 
     at_s: float
     running: int
@@ -33,11 +36,11 @@ class DecayReading:
 
 @dataclass(frozen=True, slots=True)
 class DecayEstimate:
-    """`ratio` of now to the first hours at like load, by so many `moments` of now."""
+    """Ratio of the output rate now to the first hours, over `moments` at similar load."""
 
     ratio: float
     moments: int
-    agreeing: float  # share of them at loads with less than half the loss that is asked for
+    agreeing: float  # part of `moments` at loads that lost at least half of `share`
 
     def is_lost(self, share: float) -> bool:
         return self.ratio <= 1.0 - share and self.agreeing >= AGREEING
@@ -46,7 +49,10 @@ class DecayEstimate:
 def pace(
     first: Sequence[DecayReading], now: Sequence[DecayReading], share: float
 ) -> DecayEstimate | None:
-    """`share`: the loss that would matter. `None`: too little of like load was seen."""
+    """Return the decay estimate, or `None` if too few readings of similar load exist.
+
+    `share` is the loss of rate that would matter, such as 0.1 for 10 %.
+    """
     then, lately = _rates(first), _rates(now)
     found = [
         (median(lately[load]) / median(then[load]), len(lately[load]))
@@ -62,14 +68,14 @@ def pace(
 
 
 def _rates(readings: Sequence[DecayReading]) -> Mapping[_Load, list[float]]:
-    """Return output tokens a second, by load; where nothing was written there was no decoding."""
+    """Return output tokens per second by load class. Intervals without output are left out."""
     found: defaultdict[_Load, list[float]] = defaultdict(list)
     for before, after in pairwise(readings):
         seconds = after.at_s - before.at_s
         written = after.output_tokens - before.output_tokens
         read = after.prompt_tokens - before.prompt_tokens
         if not 0.0 < seconds <= APART_S or written <= 0 or read < 0:
-            continue  # a gap, idle, or another life
+            continue  # a gap, an idle engine, or a restart
         if min(before.running, after.running) < 1:
             continue
         running = (before.running + after.running) / 2

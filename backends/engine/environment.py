@@ -1,7 +1,7 @@
-"""The engine's own virtual environment: where it is, what is in it, what its processes need.
+"""Virtual environment of the engine: its paths, its packages, its processes' variables.
 
-vLLM's pins and its gigabytes stay out of the gateway's environment. A stamp, written last, names
-the lock that was installed; without it an environment counts as half made.
+vLLM's pinned versions and its gigabytes stay out of the gateway's environment. A stamp is written
+last and names the lock that was installed. An environment without a stamp is incomplete.
 """
 
 import json
@@ -19,8 +19,8 @@ Flavour = Literal["cpu", "cuda"]
 
 _STAMP = "breakeven-engine.json"
 
-# Linux hands out the AMX tile registers per process, on request (arch_prctl 158,
-# ARCH_REQ_XCOMP_PERM 0x1023, XTILEDATA 18). vLLM's attention uses them without asking and dies of
+# Linux grants the AMX tile registers to a process on request (arch_prctl 158,
+# ARCH_REQ_XCOMP_PERM 0x1023, XTILEDATA 18). vLLM's attention uses them without that and dies of
 # SIGILL. A `.pth` file runs in every Python process of the environment, workers included; on a
 # CPU without AMX the call fails and changes nothing.
 _AMX = (
@@ -51,7 +51,7 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """Return site-packages. Raises `FileNotFoundError` when this is no environment."""
+        """Return site-packages. Raises `FileNotFoundError` if this is no environment."""
         for folder in sorted(self.directory.glob("lib/python3.*/site-packages")):
             return folder
         raise FileNotFoundError(f"{self.directory} is not a virtual environment")
@@ -89,7 +89,11 @@ def flavour_here(devices: Path = Path("/dev")) -> Flavour:
 
 
 def mend_cpu(environment: Environment, version: str) -> None:
-    """Mend the CPU build: metadata under the name vLLM asks for, AMX, waiting by sleep."""
+    """Patch the CPU build so that vLLM runs. Repeating the call is safe.
+
+    It adds package metadata under the name that vLLM looks up, requests the AMX registers, and
+    replaces `sched_yield` by short sleeps.
+    """
     folder = environment.packages / f"vllm-{version}+cpu.dist-info"
     folder.mkdir(exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
@@ -104,7 +108,7 @@ def mend_cpu(environment: Environment, version: str) -> None:
 
 
 # Without cached bytecode each of vLLM's processes compiles all it imports: twice the start-up time.
-# A cache elsewhere goes by the path of each file, and an environment moves when it is whole.
+# A cache elsewhere depends on each file's path, and the finished environment is renamed.
 _NOT_PASSED_ON = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
 )  # fmt: skip
@@ -118,7 +122,7 @@ _ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
-    """The environment variables of a CPU engine."""
+    """Settings of a CPU engine that become environment variables."""
 
     kv_cache_gib: int = 1
     omp_binding: str = "auto"
@@ -128,9 +132,10 @@ class CpuOptions:
 def variables(
     base: Mapping[str, str], *, flavour: Flavour, cpu: CpuOptions | None = None
 ) -> dict[str, str]:
-    """Return the engine processes' environment: offline, unreported, and none of the gateway's own.
+    """Return the environment variables of the engine's processes.
 
-    Only what `backends.environ` allows: an engine needs no provider's key and no ledger.
+    Hugging Face is offline and usage statistics are off. Only variables that `backends.environ`
+    allows are inherited: an engine needs neither provider keys nor the ledger.
     """
     kept = {
         name: value for name, value in plain_environ(base).items() if name not in _NOT_PASSED_ON

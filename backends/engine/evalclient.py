@@ -1,7 +1,7 @@
-"""Asks one side of an evaluation: for its greedy answers, and for what it thinks of a given text.
+"""Client of an evaluation: gets greedy answers and log-probabilities from one model.
 
-Any OpenAI-compatible address answers; its log-probabilities are used where it gives them. vLLM can
-do more: it names tokens by id and says its log-probabilities of a text that it did not write.
+Any OpenAI-compatible address works; log-probabilities are used if the API returns them. vLLM also
+returns token ids, and log-probabilities of a text that another model wrote.
 """
 
 import math
@@ -18,17 +18,20 @@ from backends.engine.evalfigures import TokenLogprob
 LIKELIEST = 20
 ATTEMPTS = 2
 T = TypeVar("T")
-ANSWER_BYTES = 2**28  # the log-probabilities of a long prompt, 20 a token
+ANSWER_BYTES = 2**28  # log-probabilities of a long prompt, 20 for each token
 _REFUSED = (400, 404, 422)
 
 
 class NoAnswer(Exception):
-    """A side that cannot be asked, with what it said."""
+    """A model could not be queried, or its response cannot be read; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """`ids` (prompt's, answer's) where the engine names tokens by id."""
+    """Answer of one model. `told` has one entry for each token of the answer.
+
+    `ids` are the token ids of prompt and answer, `None` if the engine does not return them.
+    """
 
     text: str
     told: tuple[TokenLogprob, ...] = ()
@@ -37,7 +40,11 @@ class ModelAnswer:
 
 @dataclass
 class EvalModel:
-    """A model at an address; `plain` once it has refused what OpenAI's dialect does not have."""
+    """Model at an address. `plain` is the request dialect that the API accepted, 0 to 2.
+
+    0 has vLLM's members, 1 has log-probabilities only, 2 has neither. The value rises when the API
+    rejects a request.
+    """
 
     client: httpx.AsyncClient
     base_url: str
@@ -47,12 +54,12 @@ class EvalModel:
     plain: int = 0
 
     async def answer(self, messages: Sequence[Mapping[str, Any]]) -> ModelAnswer:
-        """Return the greedy answer. Raises `NoAnswer`."""
+        """Return the greedy answer. Raises `NoAnswer` when the API fails or rejects it."""
         body: dict[str, Any] = {
             "model": self.model, "messages": list(messages), "temperature": 0,
             "max_tokens": self.tokens,
         }  # fmt: skip
-        # From all that vLLM has to the least that any API has, and then what it took before.
+        # From vLLM's members to those that any API accepts; starts at the last accepted one.
         dialects: list[dict[str, Any]] = [
             {"logprobs": True, "top_logprobs": LIKELIEST, "return_token_ids": True, "seed": 0},
             {"logprobs": True, "top_logprobs": LIKELIEST},
@@ -70,7 +77,10 @@ class EvalModel:
     async def logprobs_of(
         self, ids: tuple[Sequence[int], Sequence[int]]
     ) -> tuple[TokenLogprob, ...] | None:
-        """Return the log-probabilities of an answer's tokens; `None` if the API has none."""
+        """Return the log-probabilities of an answer's tokens, or `None` if the API has none.
+
+        `ids` are the token ids of prompt and answer. Raises `NoAnswer` when the request fails.
+        """
         prompt, answer = ids
         body = {
             "model": self.model, "prompt": [*prompt, *answer], "max_tokens": 1, "temperature": 0,
@@ -89,7 +99,7 @@ class EvalModel:
         return self._read(read)
 
     def _read(self, read: Callable[[], T]) -> T:
-        """Return a value from an answer. Raises `NoAnswer` for one of another shape."""
+        """Return `read()`. Raises `NoAnswer` when the response is malformed."""
         try:
             return read()
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -118,7 +128,7 @@ class EvalModel:
 
 
 async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
-    """Return the name that an address serves. Raises `NoAnswer` when it is not one."""
+    """Return the model that an address serves. Raises `NoAnswer` unless it lists exactly one."""
     try:
         names = models_of(await fetch_page(client, f"{base_url}/models", headers=headers))
     except NoPage as error:
@@ -149,7 +159,10 @@ def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
 def parse_logprobs(
     listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
 ) -> tuple[TokenLogprob, ...]:
-    """Parse vLLM's lists: the likeliest tokens by id, and the text's own at any rank."""
+    """Parse vLLM's `prompt_logprobs`: the likeliest tokens by id, and the text's own token.
+
+    The text's own token is present at any rank.
+    """
     found = []
     for entry, token in zip(listed, answer, strict=True):
         own = entry[str(token)]

@@ -1,14 +1,12 @@
-"""The distance of a changed model from its baseline, on the same tokens.
+"""Distance of a changed model from its baseline, measured on the same tokens.
 
-Of each prompt the baseline's greedy answer is the text; at each of its tokens, before it, both
-models say what they would write next. From that, over all prompts together:
-`agreement`, the share of tokens where both put the same one first; `perplexity`, by how much that
-of the candidate on this text is above the baseline's; `kl`, the mean divergence of the candidate's
-distribution from the baseline's in nats a token. A person's checker adds `score`: its mean lost.
-Intervals (95 %) come from drawing whole prompts again: tokens of one prompt are no evidence apart.
-A verdict compares the interval with a limit: a risk class has 5 % (low) or 1 % (high).
-Distributions are known by their likeliest tokens only, all others are one bucket in both: the KL
-is that of the coarser distributions, so the true one is at least this.
+The baseline's greedy answer is the text. Before each of its tokens both models predict the next.
+`agreement` is the share of tokens with the same first choice. `perplexity` is the relative rise of
+the candidate's perplexity over the baseline's. `kl` is the candidate's mean divergence in nats per
+token. `score` is the mean loss of the user's checker. Intervals (95 %) resample whole prompts,
+since tokens of one prompt are not independent. A verdict compares the interval with a limit: 5 %
+(low risk) or 1 % (high). Only the likeliest tokens are known; all others form one bucket, so the
+true KL is at least this.
 """
 
 import math
@@ -22,15 +20,15 @@ State = Literal["passes", "fails", "undecided"]
 LIMITS: Mapping[Risk, float] = {"low": 0.05, "high": 0.01}
 DRAWS = 1000
 _TAIL = 0.025
-_LEAST = 1e-9  # of a probability: a bucket that rounding left empty
-_RULE_OF_THREE = 3.0  # none seen in n: at most 3/n, with 95 % confidence
+_LEAST = 1e-9  # least probability of a bucket, which rounding may leave empty
+_RULE_OF_THREE = 3.0  # no event in n trials: at most 3/n with 95 % confidence
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """The log-probabilities of a model at one token of a text: of it and of the likeliest.
+    """Log-probabilities at one token of a text: of this token, and of the likeliest by token.
 
-    Natural logarithms of probabilities, by token.
+    They are natural logarithms.
     """
 
     token: str
@@ -44,10 +42,10 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class PromptComparison:
-    """One prompt compared. `differ` of `tokens` have another first choice.
+    """Comparison of one prompt. `differ` of `tokens` tokens have another first choice.
 
-    `surprise`: the text's negative log-likelihood in nats, of the baseline and of the candidate;
-    `None` where an API tells no log-probabilities. Scores are the checker's.
+    `surprise` is the negative log-likelihood of the text in nats under baseline and candidate,
+    `None` if an API returns no log-probabilities. `scores` are the checker's, in the same order.
     """
 
     tokens: int
@@ -55,7 +53,7 @@ class PromptComparison:
     surprise: tuple[float, float] | None = None
     kl: float | None = None
     scores: tuple[float, float] | None = None
-    same: bool = False  # both answers, each by itself, have the same text
+    same: bool = False  # both models' free answers are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,11 @@ class EvalFigure:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFigures:
-    """`disagreement`, `perplexity` (rise), `score` (loss) are shares; `kl` is in nats a token."""
+    """Figures over all prompts, with 95 % intervals.
+
+    `disagreement`, `perplexity` (its rise) and `score` (its loss) are shares; `kl` is in nats per
+    token.
+    """
 
     items: int
     tokens: int
@@ -82,7 +84,7 @@ class EvaluationFigures:
 
 @dataclass(frozen=True, slots=True)
 class EvalConclusion:
-    """`reasons`: what fails or is open, in words."""
+    """Conclusion of an evaluation. `reasons` say what fails or is undecided."""
 
     state: State
     limit: float
@@ -92,7 +94,10 @@ class EvalConclusion:
 def compare_forced(
     baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
 ) -> PromptComparison:
-    """Compare both on the same text. Raises `ValueError` where tokenizers make other texts."""
+    """Compare both models on the same text.
+
+    Raises `ValueError` when their tokenizers split the text differently.
+    """
     if [logprob.token for logprob in baseline] != [logprob.token for logprob in candidate]:
         raise ValueError("baseline and candidate cut the text into other tokens")
     pairs = list(zip(baseline, candidate, strict=True))
@@ -110,9 +115,10 @@ def compare_forced(
 def compare_free(
     baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
 ) -> PromptComparison:
-    """Compare two free answers up to their first difference, with it.
+    """Compare two free answers up to and including their first difference.
 
-    There the text before is still the same. Log-probabilities count where both tell any.
+    Up to there both models had the same text before them. Log-probabilities count only if both
+    models returned them for every compared token.
     """
     same = 0
     for logprob, other in zip(baseline, candidate, strict=False):
@@ -124,7 +130,7 @@ def compare_free(
     known = [(logprob, other) for logprob, other in shared if logprob.top and other.top]
     surprise: tuple[float, float] | None = None
     if known and len(known) == len(shared):
-        # At the difference the text goes on as the baseline wrote it.
+        # At the first difference the text continues with the baseline's token.
         theirs = [other.top.get(logprob.token, min(other.top.values())) for logprob, other in known]
         surprise = (-sum(logprob.logprob for logprob, _ in known), -sum(theirs))
     kl = sum(divergence(logprob.top, other.top) for logprob, other in known) if surprise else None
@@ -132,7 +138,10 @@ def compare_free(
 
 
 def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> float:
-    """Return the KL in nats over tokens that both list, and one bucket for all others."""
+    """Return the KL divergence in nats of two sets of log-probabilities.
+
+    Tokens that only one side lists go, with all others, into one bucket.
+    """
     shared = baseline.keys() & candidate.keys()
     mine = {token: math.exp(baseline[token]) for token in shared}
     theirs = {token: math.exp(candidate[token]) for token in shared}
@@ -144,7 +153,7 @@ def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) ->
 
 
 def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigures:
-    """Return the figures of all prompts together. Raises `ValueError` without any token."""
+    """Return the figures of all prompts. Raises `ValueError` when no answer has a token."""
     tokens = sum(comparison.tokens for comparison in items)
     if not tokens:
         raise ValueError("no answer has a token")
@@ -177,9 +186,10 @@ def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigur
 
 
 def verdict(found: EvaluationFigures, limit: float, missing: int = 0) -> EvalConclusion:
-    """Return the verdict: by the checker's score if there is one, else by the text.
+    """Return the conclusion for a limit, judged by the checker's score if there is one.
 
-    Otherwise by agreement, and by perplexity where it is known. `missing`: prompts not compared.
+    Without a score it is judged by agreement, and by perplexity if that is known. `missing` is the
+    number of prompts that were not compared.
     """
     if found.score is not None:
         decided = {"score lost": found.score}

@@ -1,8 +1,9 @@
-"""A person's prompts, and their checker: what is asked, and what says how good an answer is.
+"""Prompts of an evaluation, and the user's checker that scores the answers.
 
-Prompts are JSON lines with `messages` (a chat) or `prompt` (a user's one message); everything else
-in a line is the checker's own, a right answer, say. A checker is a command, or a Python file, that
-reads one JSON object (the line, and `answer`) and writes one number: 0 is wrong, 1 is right.
+Prompts are JSON lines with `messages` (a chat) or `prompt` (one user message). Other members of a
+line are for the checker, for example the right answer. A checker is a command or a Python file. It
+reads one JSON object (the line, with `answer` added) and writes one number, from 0 (wrong) to 1
+(right).
 """
 
 import asyncio
@@ -19,16 +20,16 @@ CHECK_LIMIT_S = 60.0
 
 
 class BadPrompts(ValueError):
-    """A file of prompts that cannot be read as such, with the line."""
+    """A file of prompts cannot be read; the text names the line."""
 
 
 class CheckFailed(Exception):
-    """The checker ended badly, or said no number."""
+    """The checker failed, took too long, or wrote no number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`key` is made of the line's content: a log finds it again in another order."""
+    """One prompt. `key` is a hash of the line, so that the order of lines does not matter."""
 
     key: str
     line: dict[str, Any]
@@ -42,9 +43,9 @@ class Prompt:
 
 
 def read(path: Path) -> tuple[Prompt, ...]:
-    """Return each prompt once. Raises `BadPrompts`."""
+    """Read the prompts of a file, without duplicates. Raises `BadPrompts`."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # a text may hold other breaks
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # texts may hold other line breaks
     except (OSError, UnicodeDecodeError) as error:
         raise BadPrompts(f"{path} cannot be read: {error}") from error
     found: dict[str, Prompt] = {}
@@ -77,7 +78,10 @@ class Checker:
 
     @staticmethod
     def of(words: str) -> "Checker":
-        """Return a checker; a Python file runs on this Python. Raises `ValueError` for no words."""
+        """Parse a checker's command line. Raises `ValueError` when it is empty.
+
+        A file that ends in `.py` runs under this Python interpreter.
+        """
         command = shlex.split(words)
         if not command:
             raise ValueError("a checker is a command or a Python file")
@@ -87,7 +91,7 @@ class Checker:
 
     @property
     def mark(self) -> str:
-        """Return an identity of the checker for a log, which changes with its file's content."""
+        """Return the checker's identity for a log: a hash of its arguments and its files."""
         found = hashlib.sha256(json.dumps(self.command[1:]).encode())
         for word in self.command:
             path = Path(word)
@@ -96,7 +100,7 @@ class Checker:
         return found.hexdigest()[:16]
 
     async def score(self, prompt: Prompt, answer: str) -> float:
-        """Raises `CheckFailed`."""
+        """Return the checker's score of an answer. Raises `CheckFailed`."""
         asked = json.dumps(prompt.line | {"answer": answer}).encode()
         try:
             process = await asyncio.create_subprocess_exec(

@@ -1,8 +1,9 @@
-"""Compares candidates with a baseline, prompt by prompt; what is done is kept and goes on later.
+"""Evaluation of candidate models against a baseline, prompt by prompt, with a log.
 
-A side is an address, or a model's directory with flags: then an engine is started for it under the
-guard that every engine of ours has, and ended before the next one. The baseline goes first; its
-answers, and what it thinks of them, are in the log, so that more candidates can come another time.
+An interrupted evaluation continues from its log. A subject is an address, or a model directory with
+flags. For a directory an engine is started under the guard, like all own engines, and stopped
+before the next one starts. The baseline runs first. Its answers and their log-probabilities are
+kept in the log, so that candidates can be added later.
 """
 
 import asyncio
@@ -36,9 +37,10 @@ _FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
 
 @dataclass(frozen=True, slots=True)
 class EvalSubject:
-    """One side: `target` is an address (`URL#MODEL`) or a directory; flags are the engine's.
+    """Model of an evaluation. `target` is an address (`URL#MODEL`) or a directory.
 
-    `mark`: what it is, for a log; a directory whose files have changed is another subject.
+    `mark` identifies the subject in the log. A directory whose files change becomes another
+    subject. `flags` are the engine's.
     """
 
     name: str
@@ -52,7 +54,7 @@ class EvalSubject:
 
 
 def subject(words: str, name: str | None = None) -> EvalSubject:
-    """Parse `[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
+    """Parse `[NAME=]TARGET [flags]`. Raises `ValueError` when the text is not valid."""
     parts = shlex.split(words)
     if not parts:
         raise ValueError("a model is a directory with its flags, or an address")
@@ -72,7 +74,7 @@ def subject(words: str, name: str | None = None) -> EvalSubject:
 
 
 def _digest(folder: Path, flags: tuple[str, ...]) -> str:
-    """Return a digest of files' contents; of large files, of the time they were written."""
+    """Return a digest of a directory's files and the flags; large files count by mtime."""
     found = hashlib.sha256(json.dumps([str(folder), flags]).encode())
     for path in sorted(folder.glob("*.*")):
         stat = path.stat()
@@ -108,7 +110,10 @@ async def evaluate(
     log: WorkLog,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """Evaluate what the log lacks. Return the last fault of each side by name."""
+    """Evaluate the prompts that the log lacks. Return the last fault of each subject by name.
+
+    `sides` are the baseline and its candidates.
+    """
     baseline, candidates = sides
     faults: dict[str, str] = {}
     for candidate in (baseline, *candidates):
@@ -142,9 +147,10 @@ async def evaluate(
 def items(
     asked: EvaluationRun, sides: tuple[EvalSubject, EvalSubject], log: WorkLog
 ) -> tuple[list[PromptComparison], str, int]:
-    """Return a candidate's comparisons, their kind ("forced" or "freely"), and missing ones.
+    """Return a candidate's comparisons, their kind, and the number of missing ones.
 
-    One prompt that could only be compared freely makes it "freely" for all.
+    The kind is "forced" or "freely". One prompt without a forced comparison makes it "freely" for
+    all.
     """
     baseline, candidate = sides
     first, second = _key(baseline), _key(candidate, baseline)
@@ -204,7 +210,10 @@ async def _run_prompts(
     at_once: int,
     say: Callable[[str], None],
 ) -> str:
-    """Run all prompts, `at_once` at a time. Return the faults; a failed prompt is left out."""
+    """Run `step` for all prompts, `at_once` concurrently. Return the last fault, or "".
+
+    A failed prompt is left out.
+    """
     waiting, fault, done = iter(prompts), "", 0
 
     async def run_waiting() -> None:
@@ -226,7 +235,7 @@ async def _run_prompts(
 def _baseline_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, key: str
 ) -> Callable[[Prompt], Awaitable[None]]:
-    """Return the baseline: its answer, what it thinks of it, and its score."""
+    """Return the step of the baseline: log its answer, the log-probabilities and the score."""
 
     async def step(prompt: Prompt) -> None:
         answer = await side.answer(prompt.messages)
@@ -244,7 +253,10 @@ def _baseline_step(
 def _comparison_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, keys: tuple[str, str]
 ) -> Callable[[Prompt], Awaitable[None]]:
-    """A candidate: both ways to compare where both can be had, so that sums are of one kind."""
+    """Return the step of a candidate: log both kinds of comparison where possible.
+
+    All prompts must be summed over one kind, and that kind is known only at the end.
+    """
     baseline, candidate = keys
 
     async def step(prompt: Prompt) -> None:

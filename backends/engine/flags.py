@@ -1,8 +1,8 @@
-"""The engine's command line: what this vLLM understands, ours where the person gave none.
+"""Command line of the engine: the user's flags, and defaults for those not given.
 
-Flags come and go between releases, and one unknown flag ends the start. `--help` of the very
-installation says which exist; it takes seconds, so the answer is kept in the environment, which
-an upgrade replaces as a whole.
+Flags change between releases, and one unknown flag prevents the start. `--help` of the installation
+lists the known ones. It takes seconds, so the list is cached in the environment, which an upgrade
+replaces as a whole.
 """
 
 import difflib
@@ -19,23 +19,22 @@ from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 from backends.engine.tasks import TASKS, TaskName
 
-_SERVE = ("-m", "vllm.entrypoints.cli.main", "serve")  # `vllm serve`, whatever PATH has
+_SERVE = ("-m", "vllm.entrypoints.cli.main", "serve")  # `vllm serve`, independent of PATH
 _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
 
 
 class BadFlags(Exception):
-    """A flag that this vLLM does not have, or an installation that cannot say which it has."""
+    """A flag is unknown to this vLLM, or the installation cannot list its flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLaunch:
-    """One engine to start: the model, the name it answers to, and the person's own flags.
+    """Parameters of an engine's start: the model, the name it is served under, and user flags.
 
-    `adapters`: folders by the names that they answer to, beside the model's.
-    `gpus`: by name or index, those that it may see; none named: all that its parent does.
-    `traces`: the whole address that its spans go to, by OTLP over HTTP.
-    `environ`: further variables of its environment.
+    `adapters` are folders by the name they are served under. `gpus` are names or indexes of the
+    visible GPUs; if empty, the engine sees those of its parent. `traces` is the complete OTLP/HTTP
+    address for spans. `environ` are additional environment variables.
     """
 
     environment: Environment
@@ -53,7 +52,10 @@ class EngineLaunch:
 
 
 def known_flags(environment: Environment) -> frozenset[str]:
-    """Return every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
+    """Return every `--flag` of the installed vLLM. Blocking; the first call starts vLLM.
+
+    Raises `BadFlags` when vLLM does not run.
+    """
     cache = environment.directory / _CACHE
     try:
         return frozenset(json.loads(cache.read_text(encoding="utf-8")))
@@ -67,21 +69,22 @@ def known_flags(environment: Environment) -> frozenset[str]:
     flags = read_help(text)
     if code != 0 or "--model" not in flags:
         raise BadFlags(f"vLLM in {environment.directory} does not run:\n{text[-2000:]}")
-    with suppress(OSError):  # a full disk, somebody else's environment: it is asked again
+    with suppress(OSError):  # full disk or no permission: --help runs again next time
         cache.write_text(json.dumps(sorted(flags)), encoding="utf-8")
     return flags
 
 
 def read_help(text: str) -> frozenset[str]:
-    """Return the long options that argparse lists at line starts, with their aliases."""
+    """Return the long options, with aliases, of an argparse help text."""
     lines = re.findall(r"^\s{1,4}(-{1,2}[A-Za-z][^\n]*)", text, re.MULTILINE)
     return frozenset(flag for line in lines for flag in re.findall(r"--[a-z][a-z0-9-]*", line))
 
 
 def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]:
-    """Return the whole command; raises `BadFlags` for a flag of the person's that is not `known`.
+    """Return the command line that starts the engine.
 
-    And `BadAdapter`, for a folder that is none.
+    Raises `BadFlags` when a user's flag is not in `known`, and `BadAdapter` when a folder holds no
+    adapter.
     """
     for wrong in unknown_flags(launch.flags, known):
         raise BadFlags(wrong)
@@ -96,7 +99,7 @@ def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]
 
 
 def unknown_flags(flags: Sequence[str], known: frozenset[str]) -> list[str]:
-    """Return a sentence for each flag that is not `known`, with the one that was meant."""
+    """Return an error sentence, with the closest match, for each flag that is not in `known`."""
     found: list[str] = []
     for flag in sorted(_flag_names(flags) - known):
         if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
@@ -115,9 +118,9 @@ def _ours(launch: EngineLaunch, port: int) -> list[tuple[str, Sequence[str]]]:
         ("--served-model-name", [launch.served_name]),
         ("--host", ["127.0.0.1"]),
         ("--port", [str(port)]),
-        # Streams end by themselves on SIGTERM; without it they fall silent and never close.
+        # Lets streams finish on SIGTERM. Without it they stop sending and never close.
         ("--shutdown-timeout", [str(int(launch.drain_s))]),
-        # Cached tokens appear in `usage` only with it, and they have their own price.
+        # Cached tokens, which have their own price, are in `usage` only with this flag.
         ("--enable-prompt-tokens-details", []),
     ]
     if launch.traces is not None:
@@ -133,7 +136,10 @@ def _ours(launch: EngineLaunch, port: int) -> list[tuple[str, Sequence[str]]]:
 
 
 def _speaks_hermes(model: Path) -> bool:
-    """Whether the chat template writes calls as `<tool_call>`; others need a person's flag."""
+    """Return whether the chat template writes tool calls as `<tool_call>`.
+
+    Tool calls of other templates need a parser that the user sets by flag.
+    """
     for name in ("chat_template.jinja", "tokenizer_config.json"):
         try:
             text = (model / name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Memory, temperature and held-down clocks of the host's GPUs, as their driver tells them.
+"""Memory, temperature and clock slowdowns of the host's GPUs, as the driver reports them.
 
-`nvidia-smi` reads NVML in a process of its own: a driver that hangs takes that with it, and not
-the gateway. Names and bits are those of NVML's header (its reasons of clocks events).
+`nvidia-smi` reads NVML in its own process, so that a hanging driver blocks that process and not the
+gateway. Names and bits are those of NVML's header (clocks event reasons).
 """
 
 import asyncio
@@ -14,14 +14,14 @@ import msgspec
 
 from backends.engine import gpus
 
-# A driver before 535 knows the second name alone.
+# Drivers before 535 know only the second name.
 _CLOCKS: Final = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _FIELDS: Final = "index,memory.used,memory.total,temperature.gpu"
 _MIB: Final = 20
-_LOOK_S: Final = 0.05  # between two looks whether the driver has answered
-_KILL_S: Final = 0.2  # a kill takes less, but for what the driver holds
+_LOOK_S: Final = 0.05  # seconds between two polls of the process
+_KILL_S: Final = 0.2  # seconds; a kill takes less unless the driver hangs
 SLOWDOWNS: Final = {
-    "power_cap": 0x4,  # the board is at its power limit: usual under full load
+    "power_cap": 0x4,  # at the board's power limit: usual under full load
     "hardware": 0x8,
     "thermal": 0x20 | 0x40,
     "power_brake": 0x80,
@@ -29,9 +29,9 @@ SLOWDOWNS: Final = {
 
 
 class GpuStatus(msgspec.Struct, frozen=True):
-    """One GPU at one moment. What its driver does not tell is `None`.
+    """State of one GPU at one time. Values that the driver does not report are `None`.
 
-    `slowed_by` holds keys of `SLOWDOWNS`: reasons for which its clocks are held down.
+    `slowed_by` holds keys of `SLOWDOWNS`: the reasons why clocks are reduced.
     """
 
     index: str
@@ -42,16 +42,17 @@ class GpuStatus(msgspec.Struct, frozen=True):
 
 
 class GpuReader:
-    """Asks the driver, and never waits for one that does not answer."""
+    """Reader of GPU states, with a timeout for a driver that does not answer."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._asked: subprocess.Popen[bytes] | None = None
 
     async def read(self) -> list[GpuStatus] | None:
-        """Return the GPUs that engines may see; `None` where their driver does not tell.
+        """Return the GPUs that engines may see, or `None` if the driver does not report them.
 
-        While an earlier question hangs, which even a kill may not end, no other is asked.
+        Returns `None` as well while an earlier query still hangs: a process that waits in the
+        driver may survive a kill.
         """
         for clocks in _CLOCKS:
             words = gpus.smi_command(f"{_FIELDS},{clocks}")
@@ -67,7 +68,10 @@ class GpuReader:
         return None
 
     async def _ask(self, words: list[str]) -> list[str] | None:
-        """Return the lines of its answer, which fit into a pipe; `None` if it does not end."""
+        """Return the command's output lines, or `None` on timeout.
+
+        The output must fit into a pipe.
+        """
         end_s = time.monotonic() + self._timeout_s
         process = self._start(words)
         assert process.stdout is not None
@@ -89,7 +93,10 @@ class GpuReader:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill it if it still runs. What the driver holds stays, and is asked for with `poll` later."""
+    """Kill the process if it still runs.
+
+    A process that hangs in the driver stays; a later `poll` finds out when it has ended.
+    """
     if process.poll() is None:
         process.kill()
         with suppress(subprocess.TimeoutExpired):
@@ -99,7 +106,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _parse(line: str) -> GpuStatus | None:
     words = [word.strip() for word in line.split(",")]
     if len(words) != len(_FIELDS.split(",")) + 1 or not words[0].isdecimal():
-        return None  # an error in words: of a field that it does not know, of a GPU that is lost
+        return None  # an error text: unknown field or lost GPU
     used, total, temperature = (int(word) if word.isdecimal() else None for word in words[1:4])
     return GpuStatus(
         words[0],
@@ -114,5 +121,5 @@ def _reasons(mask: str) -> tuple[str, ...] | None:
     try:
         bits = int(mask, 16)
     except ValueError:
-        return None  # [N/A]: this GPU does not tell
+        return None  # [N/A]: this GPU does not report it
     return tuple(reason for reason, of in SLOWDOWNS.items() if bits & of)

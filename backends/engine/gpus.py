@@ -1,4 +1,4 @@
-"""The host's GPUs as the driver lists them, those of them that engines may see."""
+"""GPUs of the host that engines may see, as the driver lists them."""
 
 import os
 import shutil
@@ -8,7 +8,10 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def gpu_ids() -> tuple[str, ...]:
-    """Return the names in CUDA_VISIBLE_DEVICES, else every GPU's index; none without a driver."""
+    """Return the entries of CUDA_VISIBLE_DEVICES, or else every GPU's index.
+
+    Returns an empty tuple if there is no driver.
+    """
     named = os.environ.get(_VISIBLE)
     if named is not None:
         return tuple(word.strip() for word in named.split(",") if word.strip())
@@ -16,7 +19,7 @@ def gpu_ids() -> tuple[str, ...]:
 
 
 def bytes_in_use() -> int | None:
-    """Return the bytes in use on all GPUs that engines may see; `None` without a GPU."""
+    """Return the memory in use on all GPUs that engines may see, or `None` without a GPU."""
     lines = _query_smi("memory.used")
     try:
         return None if lines is None else sum(int(line) for line in lines) << 20
@@ -33,14 +36,14 @@ def _query_smi(what: str) -> list[str] | None:
 
 
 def smi_command(fields: str) -> list[str] | None:
-    """Return what prints a line of comma-separated `fields` for each GPU that engines may see.
+    """Return a command that prints comma-separated `fields`, a line for each visible GPU.
 
-    `None` without nvidia-smi.
+    Returns `None` if nvidia-smi is not installed.
     """
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None
     words = [smi, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    # The driver lists every GPU of the host: what others do on theirs is no matter of ours.
+    # The driver lists every GPU of the host, also those that engines may not see.
     seen = os.environ.get(_VISIBLE)
     return words + ([f"--id={seen}"] if seen else [])

@@ -1,14 +1,11 @@
-"""Stands between a supervisor and an engine, so that the engine's processes end with either.
+"""Process between supervisor and engine that ends all of the engine's processes.
 
-An engine is a tree: server, core, workers. This script starts it in a session of its own, becomes
-the reaper of every descendant, and ends only when the last of them is gone. If its own parent
-dies, even by SIGKILL, Linux sends it SIGHUP and it kills the tree. If it is killed itself, nobody
-reaps: so it keeps a record of the tree, by which its parent ends what is left then, and the next
-start does where the parent was killed too (`leftovers`). Asked to end (SIGTERM) it asks the
-engine, and kills what is left after the grace. The engine's output goes to a log that rotates.
-
-A script on purpose, standard library only: `python -I -S guard.py ... -- COMMAND`. One thread, so
-that a call between fork and exec is safe.
+An engine is a tree of processes: server, core, workers. The guard starts it in its own session,
+reaps every descendant, and ends when the last one is gone. If the supervisor dies, even by SIGKILL,
+Linux sends SIGHUP and the guard kills the tree. If the guard is killed, `leftovers` uses its record
+of the tree to end the rest. On SIGTERM it asks the engine to stop, and kills it after the grace
+period. The engine's output goes to a rotating log. The guard is a script of the standard library
+(`python -I -S guard.py ... -- COMMAND`) with one thread, which keeps fork safe.
 """
 
 import argparse
@@ -30,7 +27,7 @@ _RECORD_S = 1.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command to its end; its exit code, 128 + N for signal N, is ours."""
+    """Run the command to its end. Return its exit code, or 128 + N for signal N."""
     given = _parse(arguments)
     libc = ctypes.CDLL(None)
     wake_read, wake_write = os.pipe()
@@ -74,7 +71,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 def _watch(
     engine: subprocess.Popen[bytes], given: argparse.Namespace, wake: int, log: "RotatingLog"
 ) -> int:
-    """Copy output and act on signals until the engine's first process has ended."""
+    """Copy output and handle signals until the engine's first process ends. Return its code."""
     assert engine.stdout is not None
     output = engine.stdout.fileno()
     sources = [output, wake]
@@ -112,10 +109,10 @@ def _drain(output: int, log: "RotatingLog") -> None:
 
 
 def kill_descendants() -> dict[int, int]:
-    """Kill the tree below this process until nothing is left. Return exit codes by id.
+    """Kill all processes below this one until none is left. Return exit codes by process id.
 
-    Python's trackers of shared memory go last: each ends by itself when nobody lives whose memory
-    it has to give back, and what it does not give back stays until the machine is started anew.
+    Python's shared memory trackers are killed last, after a delay. Each ends by itself when no
+    process uses its memory, and memory that it does not release stays until a reboot.
     """
     codes: dict[int, int] = {}
     patience_s = time.monotonic() + _TRACKER_S
@@ -144,7 +141,7 @@ def _is_tracker(pid: int) -> bool:
 
 
 class ProcessIdentity(NamedTuple):
-    """The identity of a process: its id and its start, in ticks since boot."""
+    """Identity of a process: parent, session, and start time in ticks since boot."""
 
     parent: int
     session: int
@@ -153,7 +150,7 @@ class ProcessIdentity(NamedTuple):
 
 
 def processes() -> dict[int, ProcessIdentity]:
-    """Return every process that can be seen."""
+    """Return every visible process by its id."""
     found: dict[int, ProcessIdentity] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208  (names only; one call)
         if not entry.isdigit():
@@ -172,7 +169,7 @@ def processes() -> dict[int, ProcessIdentity]:
 
 
 def descendants(root: int, among: dict[int, ProcessIdentity] | None = None) -> list[int]:
-    """Return every process below `root`, parents before children."""
+    """Return the ids of every process below `root`, parents before children."""
     children: dict[int, list[int]] = {}
     for pid, process in (processes() if among is None else among).items():
         children.setdefault(process.parent, []).append(pid)
@@ -190,7 +187,10 @@ def boot_id() -> str:
 
 
 class GuardFile:
-    """The guard and those below it, by id, start and session; for who finds them without it."""
+    """Record of the guard and its descendants: id, start and session of each process.
+
+    `leftovers` reads it after the guard was killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -199,7 +199,7 @@ class GuardFile:
         self._due_s = 0.0
 
     def update_record(self) -> None:
-        """Write it when it has changed; looks once in a while."""
+        """Write the record if it changed. Checks at most once in `_RECORD_S` seconds."""
         if time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + _RECORD_S
@@ -214,12 +214,12 @@ class GuardFile:
             draft.write_text(text, encoding="ascii")
             draft.replace(self._path)
         except OSError:
-            return  # a full disk ends no engine; the next look tries again
+            return  # full disk: the engine runs on, and the next update tries again
         self._written = text
 
 
 class RotatingLog:
-    """Appends to one file; at its limit the file becomes `.1` and a fresh one begins."""
+    """Log file that is renamed to `.1` at its size limit and started again."""
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
         self._path = path
@@ -230,19 +230,19 @@ class RotatingLog:
 
     def write(self, chunk: bytes) -> None:
         if not chunk:
-            return  # the end of the output: a full file stays, for its last lines tell the cause
+            return  # end of output: no rotation, so that the log ends with the cause
         try:
             if self._size + len(chunk) > self._limit and self._size:
                 self._rotate()
             self._size += self._file.write(chunk) or 0
         except OSError:
-            return  # a full disk ends no engine: what it says meanwhile is lost
+            return  # full disk: the engine runs on, and this output is lost
 
     def close(self) -> None:
         self._file.close()
 
     def _rotate(self) -> None:
-        with suppress(FileNotFoundError):  # moved before, when there was no room for the next one
+        with suppress(FileNotFoundError):  # renamed earlier, when the disk was full
             self._path.replace(self._path.with_name(self._path.name + ".1"))
         fresh = self._path.open("wb", buffering=0)
         self._file.close()

@@ -1,9 +1,9 @@
-"""Make the engine's environment from a hash-locked set; say what is being done meanwhile.
+"""Installation of the engine's environment from a hash-locked set, with progress reports.
 
-The environment is built beside its place and moved there when whole, so a failed installation
-leaves a working one alone. PyPI does not host torch's CPU build: where no configured place has it
-for this Python, the answer is `NotAvailable`, a result and not an error, because the gateway then
-comes up on the simulated engine.
+The environment is built under a temporary name and renamed when complete, so that a failed
+installation leaves a working one untouched. PyPI does not host torch's CPU build. If no configured
+index has it for this Python, the result is `NotAvailable`. This is not an error, because the
+gateway then starts with the simulated engine.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InstallProgress:
-    """One thing worth drawing; `fraction` is `None` while the end is unknown."""
+    """Progress of an installation. `fraction` is `None` while the total is unknown."""
 
     stage: str  # "environment" | "torch" | "packages" | "finish"
     message: str
@@ -60,7 +60,7 @@ class InstallResult:
 
 @dataclass(frozen=True, slots=True)
 class NotAvailable:
-    """No vLLM for this machine from here; `command` adds it once the wheel can be had."""
+    """No index has vLLM for this machine. `command` installs it from a given torch wheel."""
 
     reason: str
     command: str
@@ -68,7 +68,7 @@ class NotAvailable:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """The parts and place of an installation; the defaults are those of the plain command."""
+    """Parameters of an installation. The defaults are those of `breakeven engine install`."""
 
     directory: Path
     flavour: Flavour | None = None
@@ -80,7 +80,7 @@ class InstallRequest:
 def install(
     request: InstallRequest, report: Callable[[InstallProgress], None]
 ) -> InstallResult | NotAvailable:
-    """Install, or find that it is installed already. Raises `InstallError` when it breaks."""
+    """Install the engine unless the same lock is installed. Raises `InstallError` on failure."""
     flavour = request.flavour or flavour_here()
     locks = request.locks or lock_folder(flavour)
     digest = _digest(locks)
@@ -88,7 +88,7 @@ def install(
     stamp = place.stamp()
     if stamp is not None and stamp.lock_sha256 == digest:
         if stamp.flavour == "cpu":
-            mend_cpu(place, stamp.version)  # one installed before a mend was known
+            mend_cpu(place, stamp.version)  # may be installed by a version without this patch
         return InstallResult(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
     watch = _Watch(report)
@@ -108,9 +108,10 @@ def install(
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """One installation in a folder at a time: two would build in one place, each removing it first.
+    """Lock a folder for one installation at a time. Raises `InstallError` when it is locked.
 
-    The lock is on the folder itself, so that nothing of it is left there.
+    Two installations would delete each other's partial environment. The lock is on the folder
+    itself, so that no lock file remains.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
@@ -126,7 +127,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def lock_folder(flavour: Flavour) -> Path:
-    """Return the locked set's folder: beside this file if installed, else under `deploy/`."""
+    """Return the folder of locks: beside this file if installed, else under `deploy/`."""
     name = f"engine-{flavour}"
     packaged = Path(__file__).parent / "locks" / name
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "deploy" / name
@@ -158,7 +159,7 @@ def _build(
 
 
 def _finish(partial: Environment, flavour: Flavour, digest: str, watch: "_Watch") -> str:
-    """Mend, start vLLM once (which also caches its bytecode), and only then stamp."""
+    """Patch the CPU build, start vLLM once to cache its bytecode, then write the stamp."""
     watch.start("finish", "starting vLLM once")
     version = vllm_version(partial)
     if version is None:
@@ -199,7 +200,7 @@ def _digest(locks: Path) -> str:
 
 
 class _Watch:
-    """Times the stages and passes progress on."""
+    """Stopwatch of the stages that also reports progress."""
 
     def __init__(self, report: Callable[[InstallProgress], None]) -> None:
         self._report = report

@@ -1,8 +1,8 @@
-"""Kernels in a torch profiler's trace: which took the time, and how often each ran.
+"""Kernels in a torch profiler's trace: total time and number of calls of each.
 
-Traces are Chrome's format, as vLLM writes them. On a GPU its kernels and copies count; without one
-the processor's operations, each by its own time: what it called in turn is left out, so that the
-shares add up. Annotations and waiting are no work.
+Traces are in Chrome's format, as vLLM writes them. With a GPU, its kernels and copies count.
+Without one, the CPU operations count, each without the time of the operations that it called, so
+that shares add up to 1. Annotations and waiting are left out.
 """
 
 import gzip
@@ -19,7 +19,7 @@ NAMES = ("*.pt.trace.json", "*.pt.trace.json.gz")
 
 
 class ProfilerTraceError(Exception):
-    """The file is no trace, or holds nothing that ran."""
+    """A file is not a profiler trace, or the trace has no kernel and no operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,15 @@ class Kernel:
     name: str
     calls: int
     total_us: float
-    share: float  # of the time of all kernels
+    share: float  # of the total time of all kernels
 
 
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
-    """`device` is `gpu` or `cpu`; `span_us` from the first kernel's start to the last one's end."""
+    """Time by kernel of one trace. `device` is `gpu` or `cpu`.
+
+    `span_us` is the time from the start of the first kernel to the end of the last one.
+    """
 
     device: str
     kernels: tuple[Kernel, ...]
@@ -41,7 +44,7 @@ class KernelProfile:
 
 
 def traces(folder: Path, since_s: float) -> list[Path]:
-    """Return traces written since then, each once, largest first."""
+    """Return trace files modified since `since_s` (Unix time), largest first."""
     found = [
         path for name in NAMES for path in folder.rglob(name) if path.stat().st_mtime >= since_s
     ]
@@ -49,7 +52,7 @@ def traces(folder: Path, since_s: float) -> list[Path]:
 
 
 def read(path: Path) -> KernelProfile:
-    """Raises `ProfilerTraceError`."""
+    """Read a trace file, plain or gzip. Raises `ProfilerTraceError`."""
     try:
         raw = path.read_bytes()
         document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
@@ -62,7 +65,7 @@ def read(path: Path) -> KernelProfile:
 
 
 def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
-    """Return kernels by name, the dearest first. Raises `ProfilerTraceError` if nothing ran."""
+    """Return kernels by name, longest total first. Raises `ProfilerTraceError`."""
     whole = [event for event in events if event.get("ph") == "X" and "dur" in event]
     ran = [part for part in whole if part.get("cat") in GPU]
     device = "gpu" if ran else "cpu"
@@ -88,7 +91,7 @@ def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
 
 
 def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """Return an operation's time without that of the operations it called, thread by thread."""
+    """Return each operation's time in us without its callees, by `id` of the event."""
     own = {id(entry): float(entry["dur"]) for entry in ran}
     threads: defaultdict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in ran:

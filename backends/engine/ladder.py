@@ -1,8 +1,8 @@
-"""The rungs from the server that people write first to a tuned engine, and what each one adds.
+"""Steps of the optimisation ladder, from the simplest server to a tuned engine.
 
-Each rung has one thing more than the one it stands on (`on`), so that its gain has one cause. What
-a machine cannot do is a rung that is left out with its reason; one that fails is reported, and the
-next stand on what is below it.
+Each step adds one change to the step that it stands on (`on`), so that its gain has one cause. A
+step that the machine cannot run is left out with a reason. A step that fails is reported, and the
+next ones are compared with the nearest measured step below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,15 @@ from typing import Any, Literal
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 SEQUENCES = 256
 BUDGET = 2048
-LEAST_CONTEXT = 2048  # the client's calibration asks up to 240 words
+LEAST_CONTEXT = 2048  # tokens; the client's calibration sends up to 240 words
 
 
 @dataclass(frozen=True, slots=True)
 class LadderHost:
-    """The host's facts that rungs depend on: GPU, importable modules, the model's quantization."""
+    """Facts about the host and the model that decide which steps can run.
+
+    `modules` are the optional packages in the engine's environment.
+    """
 
     gpu: bool
     modules: frozenset[str] = frozenset()
@@ -27,18 +30,18 @@ class LadderHost:
 
 @dataclass(frozen=True, slots=True)
 class LadderLoad:
-    """The load of every rung: prompt and output tokens, one user, then `users` at once."""
+    """Load of every step: tokens of a request, for one user and for `users` at once."""
 
     users: int = 8
     prompt: int = 512
     output: int = 128
     shared: int = 400
     draft: str | None = None
-    gpus: int = 1  # naive servers spread layers over them, vLLM tensors
+    gpus: int = 1  # naive servers split layers over GPUs, vLLM splits tensors
 
     @property
     def context(self) -> int:
-        """Return the context tokens that hold the prompts, also longer ones than intended."""
+        """Return the context length in tokens, with a margin for prompts longer than intended."""
         room = self.prompt + self.prompt // 4 + self.output + 64
         return max(LEAST_CONTEXT, -(-room // 256) * 256)
 
@@ -50,12 +53,15 @@ class LadderStep:
     on: str | None
     flags: tuple[str, ...]
     skipped: str | None = None
-    eager: bool = True  # nothing is compiled, which on a processor is an environment variable
+    eager: bool = True  # no compilation; on a CPU this sets an environment variable
 
 
 @dataclass(frozen=True, slots=True)
 class LadderRow:
-    """One rung's row; gains are over the rung below and over the first, above 1 is better."""
+    """Figures of one step.
+
+    Gains are factors over the step below, totals over the first step; above 1 is better.
+    """
 
     name: str
     note: str = ""
@@ -97,7 +103,7 @@ def _naive(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
 
 
 def _vllm(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
-    """Everything off first; then the flags that switch one thing off are dropped one by one."""
+    """Return vLLM's steps: everything off first, then one optimisation on after the other."""
     off: dict[str, tuple[str, ...]] = {
         "CUDA graphs": ("--enforce-eager",),
         "continuous batching": ("--max-num-seqs", "1"),
@@ -135,7 +141,10 @@ def _vllm(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
 
 
 def _last(host: LadderHost, climb: LadderLoad, flags: Any, below: str) -> list[LadderStep]:
-    """Return the last rungs, each beside the others: they change numbers or need a draft."""
+    """Return the last steps, which all stand on the same step.
+
+    They change the model's numbers, or need a draft model.
+    """
     fp8 = "there is no GPU" if not host.gpu else "the model is quantized already"
     reason = fp8 if host.quantized or not host.gpu else None
     ngram = (
@@ -157,13 +166,13 @@ def _last(host: LadderHost, climb: LadderLoad, flags: Any, below: str) -> list[L
 
 
 def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> list[LadderRow]:
-    """Return a row of each rung that has been decided: measured, left out or failed."""
+    """Return a row of each step: measured, left out, failed or not yet run."""
     measured = {rung.name: done[rung.name] for rung in made if "ttft_s" in done.get(rung.name, {})}
     by_name = {rung.name: rung for rung in made}
     first = measured.get(made[0].name)
     found = []
     for rung in made:
-        if rung.skipped is not None and rung.name not in measured:  # an earlier host could do it
+        if rung.skipped is not None and rung.name not in measured:  # measured on a host that could
             found.append(LadderRow(rung.name, f"left out: {rung.skipped}"))
             continue
         entry = done.get(rung.name)
@@ -183,7 +192,7 @@ def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> 
 def _below(
     rung: LadderStep, by_name: Mapping[str, LadderStep], measured: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
-    """Return the nearest rung below that was measured."""
+    """Return the figures and name of the nearest measured step below, or two `None`."""
     on = rung.on
     while on is not None and on not in measured:
         on = by_name[on].on
@@ -215,7 +224,7 @@ def _line(
 def _ratio(
     above: Mapping[str, Any] | None, below: Mapping[str, Any] | None, name: str
 ) -> float | None:
-    """One figure over another; nothing where either is missing."""
+    """Return the ratio of one figure in two steps, or `None` if either is missing."""
     if not above or not below or not below[name]:
         return None
     return float(above[name]) / float(below[name])

@@ -1,4 +1,4 @@
-"""Climbs a ladder: one server after the other, each measured alike, each kept once measured."""
+"""Run of a ladder: starts and measures one server after the other and logs each result."""
 
 import importlib.util
 import json
@@ -28,14 +28,14 @@ from backends.errors import BackendError
 
 _NAIVE = Path(__file__).parent / "inside" / "naive.py"
 NAME = "ladder"
-ALONE = 6  # requests of one user that are counted, after two that are not
-ENOUGH_S = 30.0  # what the users' run of a slow server may take, in so far as each asks once
+ALONE = 6  # measured requests of one user, after two for warm-up
+ENOUGH_S = 30.0  # target seconds of the run with all users; each sends at least one request
 MODULES = ("bitsandbytes", "flash_attn", "numba")
 
 
 @dataclass(frozen=True, slots=True)
 class LadderRun:
-    """The subject of a run: the model's directory, the engine's environment, each rung's load."""
+    """Parameters of a ladder run: the model's directory, the engine's environment, the load."""
 
     model: Path
     environment: Environment
@@ -47,11 +47,11 @@ class LadderRun:
 
 
 def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHost:
-    """Return the facts of this host that decide which rungs can run."""
+    """Return the facts that decide which steps can run on this host."""
     try:
         folder = environment.packages
         modules = frozenset(name for name in MODULES if (folder / name).is_dir())
-    except FileNotFoundError:  # no virtual environment: what its interpreter has is not known
+    except FileNotFoundError:  # no virtual environment: use this interpreter's modules
         modules = frozenset(name for name in MODULES if importlib.util.find_spec(name))
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     return LadderHost(
@@ -65,7 +65,7 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHo
 async def run_steps(
     ladder: LadderRun, wanted: Iterable[LadderStep], log: WorkLog, say: Callable[[str], None]
 ) -> None:
-    """Run every wanted rung; a failure is kept with its reason and stops nothing."""
+    """Run every wanted step. A failure is logged with its reason, and the next step runs."""
     for rung in wanted:
         say(rung.name)
         try:
@@ -93,7 +93,7 @@ async def _server_trial(ladder: LadderRun, rung: LadderStep) -> ServerTrial:
 async def _measure_step(
     asked: LadderLoad, server: RunningServer, rung: LadderStep
 ) -> dict[str, Any]:
-    """One user, then all of them, after requests that warm everything and are not counted."""
+    """Measure one user, then all users, after warm-up requests that are not counted."""
     shape = PromptShape(asked.prompt, asked.output, asked.shared)
     async with meter(server, shape, BenchSlo()) as of:
         await of.run(closed_load(1, 2, shape))
@@ -116,5 +116,5 @@ async def _measure_step(
 
 
 async def _warm(of: TrialMeter, users: int, shape: PromptShape) -> None:
-    """A batch of this size may be compiled or captured when it first comes."""
+    """Send one batch of `users` requests, so that the engine compiles for that size."""
     await of.run(closed_load(users, users, PromptShape(shape.prompt, 4, shape.shared)))

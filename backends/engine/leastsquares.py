@@ -13,7 +13,7 @@ _CONVERGED = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`deviations` are standard errors; infinite where the rows say nothing about an unknown."""
+    """Solution of a fit. `deviations` are standard errors, infinite for undetermined unknowns."""
 
     values: tuple[float, ...]
     deviations: tuple[float, ...]
@@ -21,11 +21,14 @@ class Solution:
 
 
 def solve(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Solution:
-    """Minimise the norm of rows * values - targets over values >= 0."""
+    """Minimise the norm of rows * values - targets over values >= 0.
+
+    Raises `ValueError` when there is no row, or not one target for each row.
+    """
     if not rows or len(rows) != len(targets):
         raise ValueError("one target per row, and at least one row")
     width = len(rows[0])
-    # Columns of very different size (tokens in thousands beside ones) are brought to length 1.
+    # Columns are scaled to length 1: tokens are in thousands, other columns are ones.
     scale = [math.sqrt(sum(row[j] ** 2 for row in rows)) or 1.0 for j in range(width)]
     scaled = [[row[j] / scale[j] for j in range(width)] for row in rows]
     gram = [[sum(row[i] * row[j] for row in scaled) for j in range(width)] for i in range(width)]
@@ -69,7 +72,7 @@ def _descend(gram: Sequence[Sequence[float]], moment: Sequence[float]) -> list[f
 
 
 def _inverse_diagonal(gram: Sequence[Sequence[float]]) -> list[float]:
-    """The diagonal of the inverse by Gauss-Jordan; infinite for what cannot be told apart."""
+    """Return the diagonal of the inverse by Gauss-Jordan; all infinite if it is singular."""
     width = len(gram)
     work = [[*row, *(float(i == j) for j in range(width))] for i, row in enumerate(gram)]
     singular: set[int] = set()

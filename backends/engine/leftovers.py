@@ -1,8 +1,8 @@
-"""Ends what is left of an engine whose guard was killed: nobody reaps those processes any more.
+"""Cleanup of an engine whose guard was killed, so that nobody reaps its processes.
 
-The guard's record names them by id and start, so that nobody is taken for them who got a used id.
-What was born after the last look is found as their descendant or in their session: engines make
-processes, but no sessions of their own. Nothing of the record is believed after a reboot.
+The guard's record names the processes by id and start time, so that another process with a reused
+id is never killed. Processes younger than the record are found as descendants or by session: an
+engine creates processes but no sessions. A record from before a reboot is ignored.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from backends.engine.guard import ProcessIdentity, boot_id, descendants, processes
 
-PATIENCE_S = 30.0  # a process inside the kernel (a GPU driver) dies late
+PATIENCE_S = 30.0  # seconds; a process in a GPU driver dies late
 _POLL_S = 0.02
 
 
@@ -23,17 +23,17 @@ class GuardRecord(NamedTuple):
 
 
 def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
-    """Kill a tree and wait until it is gone. Return the processes that remain.
+    """Kill the processes of a record and wait until they end. Return those that remain.
 
-    `died_now`: the guard ended a moment ago, so that the sessions in its record are the engine's
-    even where nobody lives who proves it.
+    `tree` is the guard's record. `died_now` says that the guard has just ended, so that the
+    sessions in its record belong to the engine even if none of the recorded processes lives.
     """
     recorded = _read(tree)
     if not recorded:
         tree.unlink(missing_ok=True)
         return []
     ours = {pid: record.start for pid, record in recorded.items()}
-    outside = next(iter(recorded.values())).session  # the guard's own; its engine has another
+    outside = next(iter(recorded.values())).session  # the guard's session; the engine has another
     sessions = {record.session for record in recorded.values()} - {outside} if died_now else set()
     deadline_s = time.monotonic() + PATIENCE_S
     while left := _surviving_pids(ours, sessions, outside):
@@ -50,7 +50,10 @@ def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
 
 
 def _surviving_pids(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
-    """Return the live processes of these and of their sessions; extend both arguments by them."""
+    """Return the live processes of the record, their descendants and their sessions.
+
+    Adds the found processes to `ours` and their sessions to `sessions`.
+    """
     seen = processes()
     first = min(ours.values())
     proved = [pid for pid, start in ours.items() if pid in seen and seen[pid].start == start]

@@ -1,7 +1,8 @@
-"""Sockets that listen on a port, asked of the kernel by port (netlink, sock_diag).
+"""Sockets that listen on a port, queried from the kernel by port (netlink, sock_diag).
 
-`/proc/net/tcp` lists every connection of the machine: 10 ms where there are many. Here the kernel
-walks listening sockets alone. Formats: linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
+`/proc/net/tcp` lists every connection of the machine, which takes 10 ms if there are many. With
+netlink the kernel walks listening sockets only. Formats: linux/netlink.h, linux/sock_diag.h,
+linux/inet_diag.h.
 """
 
 import socket
@@ -22,14 +23,14 @@ _PATIENCE_S = 1.0
 
 
 class ListeningSocket(NamedTuple):
-    """`address`: 4 bytes of IPv4 or 16 of IPv6."""
+    """A listening TCP socket. `address` has 4 bytes for IPv4 or 16 for IPv6."""
 
     address: bytes
     inode: int
 
 
 def listening_sockets(port: int) -> list[ListeningSocket]:
-    """Return who listens on the port. Raises `OSError` where the kernel does not tell."""
+    """Return the sockets that listen on the port. Raises `OSError` when the query fails."""
     with socket.socket(
         socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG
     ) as asked:

@@ -1,8 +1,8 @@
-"""The least cost of serving a number of users, by the same physics as a plan's floors.
+"""Lower bound of the cost of serving a number of users, by the physics of a plan's floors.
 
-A request is its prefill at full compute and its share of decode steps, each of which reads the
-weights once and every user's KV cache at its mean length. Nothing else is counted: no attention
-arithmetic, no launches, no gaps; and nothing overlaps, though chunked prefill does, a little.
+A request takes its prefill at full compute and its share of decode steps. Each step reads the
+weights once and every user's KV cache at its mean length. Attention arithmetic, kernel launches and
+gaps are not counted. Nothing overlaps, although chunked prefill overlaps a little.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class UserLoad:
-    """Simultaneous users, tokens of each request, and the rate of all GPUs together."""
+    """Load of a number of users. `users` is the number of concurrent requests.
+
+    `usd_per_hour` is the rate of all GPUs together.
+    """
 
     users: int
     prompt_tokens: int = 512
@@ -21,7 +24,10 @@ class UserLoad:
 
 @dataclass(frozen=True, slots=True)
 class CostFloor:
-    """Seconds, tokens per second, USD per million tokens on both bases."""
+    """Cost floor of a load: least seconds, most tokens per second, USD per million tokens.
+
+    `tokens_s` and `usd_per_million` count input and output tokens.
+    """
 
     step_s: float
     request_s: float
@@ -34,7 +40,10 @@ class CostFloor:
 def load_floor(
     load: UserLoad, *, prefill_s: float, weight_bytes: float, kv_bytes: float, bandwidth: float
 ) -> CostFloor:
-    """Return the floor; `prefill_s` a prompt, `kv_bytes` a token, `bandwidth` in bytes/s."""
+    """Return the cost floor of a load.
+
+    `prefill_s` is for one prompt, `kv_bytes` for one token, `bandwidth` in bytes/s.
+    """
     context = load.prompt_tokens + load.output_tokens / 2
     step_s = (weight_bytes + load.users * context * kv_bytes) / bandwidth
     request_s = prefill_s + load.output_tokens * step_s / load.users

@@ -1,7 +1,7 @@
-"""The contents of a LoRA adapter's weights: names, ranks, shapes and usable numbers.
+"""Checks of a LoRA adapter's weights: names, ranks, shapes and finite numbers.
 
-vLLM finds out at its start, and one adapter that it cannot load ends that start for all; numbers
-that are none it serves. So it is looked for here, by vLLM's own rules and peft's.
+vLLM checks the first three only at its start, where one adapter that it cannot load ends the start
+for all. It serves adapters with NaN. So all are checked here, by the rules of vLLM and peft.
 """
 
 import re
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 from backends.engine import torchfile
 from backends.engine.safetensors import NoTensors, Tensor, data_start, tensors
 
-WITHIN = "base_model.model."  # before the name that a module has in the model itself
+WITHIN = "base_model.model."  # prefix of the module's name in the model
 _FACTOR = re.compile(r"(.+)\.(lora_[AB]\.weight|lora_embedding_[AB])")
-_HEAD = re.compile(r"(?:.+\.)?(?:score|classifier)\.(?:weight|bias)")  # of a classifier, whole
-_BASE = (".embed_tokens.base_layer.weight", ".lm_head.base_layer.weight")  # left out by vLLM
-_ENDS = ("lm_head", "embed_tokens")  # a model that shares them stores neither, or one
-_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, with other names
-_NUMBER = re.compile(r"\.\d+\.")  # of a layer
+_HEAD = re.compile(r"(?:.+\.)?(?:score|classifier)\.(?:weight|bias)")  # a classifier, full weights
+_BASE = (".embed_tokens.base_layer.weight", ".lm_head.base_layer.weight")  # ignored by vLLM
+_ENDS = ("lm_head", "embed_tokens")  # a model with tied weights stores one or none
+_SECOND_COPY = "consolidated"  # Mistral's own copy of the weights, with other names
+_NUMBER = re.compile(r"\.\d+\.")  # layer number
 _FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
-# By type: its bytes; which values the last of them has, and which the one before it at least, in a
-# number that is infinite or none.
+# By type: bytes of a number, values of its last byte, and least value of the byte before it, in
+# NaN and infinite numbers.
 _NOT_FINITE = {
     "F64": (8, rb"[\x7f\xff]", 0xF0), "F32": (4, rb"[\x7f\xff]", 0x80),
     "BF16": (2, rb"[\x7f\xff]", 0x80), "F16": (2, rb"[\x7c-\x7f\xfc-\xff]", 0),
@@ -29,11 +29,11 @@ _NOT_FINITE = {
 
 
 class BadWeights(Exception):
-    """Why no engine could load them, or what they hold is no adapter of this model."""
+    """No engine could load the weights, or they are not an adapter of this model."""
 
 
 class _Factor(NamedTuple):
-    module: str  # as the model calls it
+    module: str  # name in the model
     side: str  # of `lora_A.weight`, `lora_B.weight`, `lora_embedding_A`, `lora_embedding_B`
     tensor: Tensor
 
@@ -43,10 +43,13 @@ class _Factor(NamedTuple):
 
 
 def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
-    """Raises `BadWeights`. `config`: its adapter_config.json; `model`: the one that it is for."""
+    """Check an adapter's weights. Raises `BadWeights` when an engine could not serve them.
+
+    `config` is its adapter_config.json, `model` the model that it is for, if known.
+    """
     try:
         if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
-            return  # only an engine reads it
+            return  # old torch format, which only an engine can read
         mine = _read_tensors(file)
         factors = _factors({name: item.tensor for name, item in mine.items()})
         _pairs(factors, config)
@@ -62,7 +65,7 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
 
 class _HeldTensor(NamedTuple):
     tensor: Tensor
-    pieces: Iterator[bytes]  # its numbers, some at a time
+    pieces: Iterator[bytes]  # its numbers in pieces
 
 
 def _read_tensors(file: Path) -> Mapping[str, _HeldTensor]:
@@ -80,12 +83,12 @@ class _Model(NamedTuple):
     path: Path
     weights: Mapping[str, Tensor]
     modules: frozenset[str]
-    kinds: frozenset[str]  # last words of modules' names
-    alike: frozenset[str]  # modules without the numbers of their layers
+    kinds: frozenset[str]  # last parts of the modules' names
+    alike: frozenset[str]  # modules' names without layer numbers
 
 
 def _of_model(path: Path) -> _Model | None:
-    """Return the modules and tensors of a model; `None` if it has no safetensors."""
+    """Return the modules and tensors of a model, or `None` if it has no safetensors."""
     weights: dict[str, Tensor] = {}
     for file in path.glob("*.safetensors"):
         if not file.name.startswith(_SECOND_COPY):
@@ -113,7 +116,7 @@ def _factors(mine: Mapping[str, Tensor]) -> list[_Factor]:
 
 
 def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
-    """Each module has both factors, of the rank that the configuration says."""
+    """Check that each module has both factors, of the rank in the configuration."""
     pairs: dict[str, dict[bool, _Factor]] = {}
     for factor in factors:
         pairs.setdefault(factor.module, {})[factor.is_first] = factor
@@ -132,7 +135,7 @@ def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
 
 
 def _rank(module: str, config: Mapping[str, Any]) -> Any:
-    """Return a module's rank as peft does: the first pattern at its name's end, else `r`."""
+    """Return a module's rank by peft's rule: the first matching pattern, else `r`."""
     for pattern, rank in (config.get("rank_pattern") or {}).items():
         try:
             if re.match(rf"(.*\.)?({pattern})$", module):
@@ -143,9 +146,9 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
 
 
 def _fits(factor: _Factor, its: _Model) -> None:
-    """Against the model's own weights."""
+    """Check that the model has the factor's module, in a fitting shape."""
     module = factor.module
-    weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
+    weight = its.weights.get(f"{module}.weight")  # quantized models have other names
     if weight is None:
         if missing := _missing_module(module, its):
             raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")
@@ -161,9 +164,10 @@ def _fits(factor: _Factor, its: _Model) -> None:
 
 
 def _missing_module(module: str, its: _Model) -> str:
-    """Return the module that the model lacks: its kind in all layers, or it in this one.
+    """Return the module that the model lacks, or "": its kind, or the one in this layer.
 
-    Names may differ in what stands before them; where other layers are called alike, they do not.
+    A layer's module counts as missing only if other layers have it under the same name, since
+    models may name the parts before it differently.
     """
     kind = module.rpartition(".")[2]
     if ".experts" in module or kind in _ENDS:
@@ -184,7 +188,10 @@ def _pieces(file: Path, tensor: Tensor) -> Iterator[bytes]:
 
 
 def _has_none(piece: bytes, dtype: str) -> bool:
-    """Whole numbers, low bytes first. Bytes are sieved: one by one would take a minute."""
+    """Return whether a piece of little-endian numbers has NaN or infinity.
+
+    Bytes are searched by a regular expression: a loop over numbers would take a minute.
+    """
     if dtype not in _NOT_FINITE:
         return False
     width, last, before = _NOT_FINITE[dtype]

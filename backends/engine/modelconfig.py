@@ -1,8 +1,8 @@
-"""A model's arithmetic from its `config.json`: parameters, bytes, KV bytes per token.
+"""Sizes of a model from its `config.json`: parameters, bytes, KV bytes per token.
 
-Reads decoder-only transformers of the Llama family (Llama, Mistral, Qwen 2 and 3, Mixtral and
-Qwen mixtures of experts) and their usual quantizations. Weights are summed from the safetensors
-headers when the files are there, else computed from the shapes.
+Reads decoder-only transformers of the Llama family (Llama, Mistral, Qwen 2 and 3, Mixtral and Qwen
+mixtures of experts) and their usual quantizations. Weights are summed from the safetensors headers
+if the files exist, else computed from the shapes.
 """
 
 import json
@@ -20,22 +20,22 @@ _FAMILIES = frozenset(
 )
 _BY_BITS = ("awq", "gptq")
 _METHODS = (*_BY_BITS, "fp8", "compressed-tensors", "none")
-_JSON_LIMIT = 100_000_000  # indexes of the largest models have some ten thousand lines
+_JSON_LIMIT = 100_000_000  # bytes; indexes of the largest models have about 10,000 lines
 _INDEX = "model.safetensors.index.json"
-_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, beside the usual one
+_SECOND_COPY = "consolidated"  # Mistral's own copy of the weights
 
 
 class UnsupportedModel(ValueError):
-    """The directory holds no model of a family whose arithmetic is known."""
+    """The directory holds no model, or one of an unknown family; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The storage of linear layers: bits per weight, scales and zero points included."""
+    """Storage of linear layers. `bits` per weight include scales and zero points."""
 
     method: str  # "none", "awq", "gptq", "fp8", "compressed-tensors"
     bits: float
-    compute: Number  # the number format that products run in
+    compute: Number  # number format of the matrix products
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class ModelConfig:
     table_parameters: int
     weights: Weights
     stored_bytes: int | None
-    experts: int = 0  # in each layer; 0: no mixture
-    experts_used: int = 0  # of them, by one token
+    experts: int = 0  # in each layer; 0 for a dense model
+    experts_used: int = 0  # experts that one token uses
 
     @property
     def parameters(self) -> int:
@@ -78,11 +78,11 @@ class ModelConfig:
         return self.read_weight_bytes(1)
 
     def read_weight_bytes(self, sequences: float) -> int:
-        """Return the weight bytes of a step: each sequence's token chooses its own experts.
+        """Return the weight bytes that one step of `sequences` sequences reads from memory.
 
-        Chosen evenly, an expert is left out by all of them with the `sequences`-th power of the
-        chance that one leaves it out: 32 at once read all of 8 experts at 2 each, and 87 % of 128
-        at 8 each.
+        Each sequence's token chooses its own experts. If the choice is uniform, the probability
+        that no sequence uses an expert is the `sequences`-th power of the probability for one. With
+        32 sequences all of 8 experts are read at 2 per token, and 87 % of 128 at 8 per token.
         """
         idle = self.linear_parameters - self.active_linear_parameters
         left_out = 1 - self.experts_used / self.experts if self.experts else 1.0
@@ -97,7 +97,7 @@ class ModelConfig:
 
 
 def read_model(directory: Path) -> ModelConfig:
-    """Read a model directory (or a `config.json`); raises `UnsupportedModel`."""
+    """Read a model directory or a `config.json`. Raises `UnsupportedModel`."""
     path = directory / "config.json" if directory.is_dir() else directory
     document = _document(directory, path)
     within = document.get("text_config") or {}
@@ -155,7 +155,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
 
 
 def _read_bounded(path: Path) -> bytes:
-    """Return a config's bytes. Raises `UnsupportedModel` for weights or a too large file."""
+    """Return a config's bytes. Raises `UnsupportedModel` for GGUF weights or a too large file."""
     with path.open("rb") as file:
         start = file.read(4)
         if start == b"GGUF":
@@ -167,7 +167,7 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:
-    """Numbers that no engine could load, by the name of the field and what it may be."""
+    """Raise `UnsupportedModel`, naming the field, for values that no engine could load."""
     for name in (*_COUNTED, *_OPTIONAL, *_FROM_ZERO):
         value, least = config.get(name), 0 if name in _FROM_ZERO else 1
         if value is None:
@@ -215,7 +215,7 @@ def _is_group(group: Any) -> bool:
 
 
 def _experts(path: Path, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the experts of each layer and of one token; 0 for a dense model."""
+    """Return the experts in each layer and those used by one token; 0 for a dense model."""
     experts = int(config.get("num_local_experts") or config.get("num_experts") or 0)
     if not experts:
         return 0, 0
@@ -290,10 +290,11 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
 
 
 def safetensors_bytes(directory: Path) -> int | None:
-    """Return bytes of all tensors; `None` where neither their files nor an index of them are there.
+    """Return the bytes of all tensors, or `None` without weight files and without an index.
 
-    Files that the index does not name are no part of the model: vLLM leaves them out, too. While
-    one that it names is missing, as before the weights are fetched, its own sum counts.
+    Files that the index does not name are ignored, as vLLM does. If a named file is missing, for
+    example before the download, the total in the index is returned. Raises `UnsupportedModel` for a
+    damaged file.
     """
     named, total = _read_index(directory)
     paths = [directory / name for name in named] or _weight_files(directory)
@@ -308,7 +309,7 @@ def _weight_files(directory: Path) -> list[Path]:
 
 
 def _read_index(directory: Path) -> tuple[list[str], int | None]:
-    """Return the files that an index names, and its sum; nothing where there is none."""
+    """Return the file names of an index and its total bytes; ([], None) without an index."""
     path = directory / _INDEX
     if not path.is_file():
         return [], None
@@ -322,7 +323,7 @@ def _read_index(directory: Path) -> tuple[list[str], int | None]:
 
 
 def _tensor_bytes(path: Path) -> int:
-    """From the header: the end of its last tensor."""
+    """Return the bytes of a file's tensors: the end of the last one in the header."""
     try:
         return max((tensor.end for tensor in tensors(path).values()), default=0)
     except NoTensors as error:

@@ -1,8 +1,9 @@
-"""Runs uv, or pip where uv is missing or fails, and turns their output into progress.
+"""Package installation with uv, or with pip if uv is missing or fails.
 
-uv does not read pip's configuration, so the places that pip would look in are handed to it as
-variables (not arguments: an index address may hold a password). Files from several places are safe
-because every one is checked against the lock's hashes.
+The output of both becomes progress reports. uv does not read pip's configuration, so pip's index
+settings are passed to it as environment variables. Arguments would be visible, and an index address
+may hold a password. Several sources are safe because every file is checked against the lock's
+hashes.
 """
 
 import ast
@@ -26,12 +27,12 @@ _TAIL_LINES = 20
 
 
 class InstallError(Exception):
-    """The installation broke; the message ends with the tool's own last lines."""
+    """An installation failed; the text ends with the last lines of the tool's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageInstaller:
-    """`python` is the target environment's; at least one of `uv` and `pip` is there."""
+    """Installer for the environment of `python`. At least one of `uv` and `pip` is set."""
 
     python: Path
     uv: Path | None
@@ -49,9 +50,9 @@ class PackageInstaller:
             raise InstallError(f"no virtual environment at {directory}\n{tail}")
 
     def install_lock(self, lock: Path, say: Say, target: Path | None = None) -> None:
-        """Install a lock: nothing outside it is resolved, and every hash must match.
+        """Install exactly the packages of a lock; every hash must match. Raises `InstallError`.
 
-        `target`: a folder beside the environment, whose packages stay as they are.
+        `target` is a folder outside the environment to install into.
         """
         words = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
         words += [] if target is None else ["--target", str(target)]
@@ -88,10 +89,10 @@ def find_installer(python: Path) -> PackageInstaller:
 
 
 def find_pip() -> tuple[str, ...] | None:
-    """Return a pip that can work on another environment, or `None`.
+    """Return the command of a pip that can install into another environment, or `None`.
 
-    Its own files tell whether a pip is there: importing one takes a second, or two from a wheel,
-    whose bytecode Python does not keep. Only a command on PATH (22.3 and later) must be started.
+    pip is searched by its files, because importing it takes 1 s, or 2 s from a wheel, whose
+    bytecode Python does not cache. Only a `pip3` on PATH is started. Version 22.3 is needed.
     """
     own = importlib.util.find_spec("pip")
     if own is not None and own.origin is not None:
@@ -112,10 +113,10 @@ def _is_recent(words: str) -> bool:
 
 
 def direct_pip(pip: Sequence[str], python: Path) -> list[str]:
-    """Return the words that run this pip on the environment of `python`.
+    """Return the command that runs this pip on the environment of `python`.
 
-    The environment's Python runs pip's files, where pip is not a command of its own. `--python`
-    starts pip twice: once here to start it there.
+    The environment's Python runs pip's files, unless pip is a command of its own. That command gets
+    `--python`, which starts pip twice.
     """
     if pip[0] == sys.executable:
         return [str(python), *pip[1:]]
@@ -123,7 +124,7 @@ def direct_pip(pip: Sequence[str], python: Path) -> list[str]:
 
 
 def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return pip's index settings as variables of uv; a person's own UV_* settings win."""
+    """Return pip's index settings as uv's variables, except those set in `environ`."""
     if pip is None:
         return {}
     settings = read_pip_config(_list_pip_config(tuple(pip), tuple(sorted(environ.items()))))
@@ -136,13 +137,16 @@ def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str
     }
 
 
-@functools.lru_cache(maxsize=1)  # each part of an installation asks
+@functools.lru_cache(maxsize=1)  # each step of an installation reads it
 def _list_pip_config(pip: tuple[str, ...], environ: tuple[tuple[str, str], ...]) -> str:
     return run([*pip, "config", "list"], dict(environ), keep_lines=200)[1]
 
 
 def read_pip_config(listing: str) -> dict[str, str]:
-    """Read `pip config list`: lines of `section.name='value'`, weaker settings first."""
+    """Parse `pip config list` (`section.name='value'`) into uv's variables.
+
+    Later lines take precedence.
+    """
     names = {
         "index-url": "UV_DEFAULT_INDEX",
         "extra-index-url": "UV_INDEX",
@@ -166,7 +170,7 @@ def read_pip_config(listing: str) -> dict[str, str]:
 
 
 class _UvMeter:
-    """Counts what uv says it downloads: `Downloading x (12.3MiB)`, later `Downloaded x`."""
+    """Download progress from uv's output: `Downloading x (12.3MiB)`, then `Downloaded x`."""
 
     _UNITS = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}  # noqa: RUF012  (constant)
 
@@ -195,7 +199,10 @@ def run(
     keep_lines: int = _TAIL_LINES,
     timeout_s: float = 1800.0,
 ) -> tuple[int, str]:
-    """Run to the end; the exit code and the last lines of what it printed."""
+    """Run a command to its end. Return its exit code and the last lines of its output.
+
+    The exit code is 127 if the command cannot be started.
+    """
     tail: deque[str] = deque(maxlen=keep_lines)
     try:
         process = subprocess.Popen(  # noqa: S603  (the commands are built above, no shell)

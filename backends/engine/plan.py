@@ -1,8 +1,8 @@
-"""The plan of a model on a GPU before renting it: memory, KV room, floors, arithmetic.
+"""Plan of a model on a GPU before it is rented: memory, KV headroom, floors, arithmetic.
 
-Floors are what physics allows, not promises: a decode step reads every active weight once, a
-prompt costs two operations per parameter and token. Real engines are 1.2 to 2.4 times slower at
-batch 1 (one H200, vLLM 0.25.1, 2026-11-20).
+Floors are the limits of physics: a decode step reads every active weight once, and a prompt takes
+two operations per parameter and token. Real engines are 1.2 to 2.4 times slower at batch 1 (one
+H200, vLLM 0.25.1, 2026-11-20).
 """
 
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ class EnginePlan:
     gpus: int
     layout: ParallelLayout
     fits: bool  # in memory
-    refused: tuple[str, ...]  # why vLLM would not start it, whatever the memory
+    refused: tuple[str, ...]  # reasons, other than memory, why vLLM would not start
     figures: Figures
     flags: tuple[str, ...]
     warnings: tuple[str, ...]
     choices: tuple[WeightFormat, ...]  # formats of the weights
     scaling: tuple[ScaledLayout, ...]
-    roles: tuple[RoleLayout, ...]  # of several copies, where a time per token is promised
-    usd_per_gpu_hour: Decimal | None  # as given, else a public list price
+    roles: tuple[RoleLayout, ...]  # for several replicas, if a TPOT is promised
+    usd_per_gpu_hour: Decimal | None  # the given rate, else a public list price
 
     def __getitem__(self, name: str) -> float:
         return value(self.figures, name)
 
 
 def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:
-    """Plan a model on one kind of GPU, or on a mixed set, which counts as its weakest."""
+    """Plan a model on GPUs. A mixed set counts as its weakest GPU."""
     gpu = weakest_gpu(gpus)
     layout, fits, figures = _plan_layout(model, gpu, question)
     refused = refusals(model, layout)
@@ -86,13 +86,16 @@ def _context(model: ModelConfig, question: PlanRequest) -> int:
 def _plan_layout(
     model: ModelConfig, gpu: GpuSpec, question: PlanRequest
 ) -> tuple[ParallelLayout, bool, Figures]:
-    """On as many GPUs as are asked for, else on the fewest that hold it and one sequence."""
+    """Return layout, whether it fits, and figures, on the requested or the fewest GPUs.
+
+    The fewest are those that hold the weights and one sequence of full context.
+    """
     split = [size for size in SIZES if not refusals(model, ParallelLayout(size))]
     sizes = [question.tensor_parallel] if question.tensor_parallel else split
     context = _context(model, question)
     figures: Figures = ()
     layout, fits = ParallelLayout(sizes[0], question.pipeline_parallel), False
-    for tensor in sizes:  # the last one stays when none fits
+    for tensor in sizes:  # the largest is kept if none fits
         layout = ParallelLayout(tensor, question.pipeline_parallel)
         figures = memory(model, gpu, question, layout)
         fits = value(figures, "kv_tokens") >= context

@@ -1,8 +1,8 @@
-"""Find who listens on a loopback port: the kernel's own answer.
+"""Ownership of loopback ports: which process listens, as the kernel reports it.
 
-That a port answers does not say who answers, and that our process lives does not say that it is
-the one: another program may have taken the port while ours was loading, and vLLM may bind with
-SO_REUSEPORT, which lets two engines share a port and splits the connections between them.
+An answer on a port does not prove that our process sent it. Another program may have taken the port
+while ours was loading. vLLM may bind with SO_REUSEPORT, so that two engines share a port and the
+kernel splits the connections between them.
 """
 
 import os
@@ -21,7 +21,7 @@ _HERE = (socket.inet_aton("127.0.0.1"), socket.inet_pton(socket.AF_INET6, "::fff
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could bind the port; what an ended one left in TIME_WAIT is no obstacle."""
+    """Return whether a server could bind the port. Connections in TIME_WAIT do not matter."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -33,34 +33,40 @@ def is_free(port: int) -> bool:
 
 
 def is_served_by(port: int, root: int) -> bool:
-    """Whether someone listens there, and it is nobody but process `root` and those below it."""
+    """Return whether only process `root` and its descendants listen, and at least one does."""
     found = _listening_inodes(port)
     return bool(found) and not _others(found, root)
 
 
 def other_listener(port: int, root: int | None = None) -> str | None:
-    """Name another process that listens on a port, outside `root` and its children."""
+    """Return the name of a listener outside `root` and its descendants, or `None`."""
     others = _listening_inodes(port)
     if root is not None:
         others = _others(others, root) & _listening_inodes(
             port
-        )  # what ended while we looked is nobody
+        )  # a process may have ended in between
     if others:
         return _owner(others)
     return "another program" if root is None and not is_free(port) else None
 
 
 def _others(inodes: frozenset[int], root: int) -> frozenset[int]:
-    """Those that neither the process nor, which takes longer to see, its descendants hold."""
+    """Return the inodes that neither `root` nor its descendants hold.
+
+    Descendants take longer to read, so they are read only if `root` does not hold all inodes.
+    """
     left = inodes - _sockets((root,))
     return left and left - _sockets(tuple(descendants(root)))
 
 
 def _listening_inodes(port: int) -> frozenset[int]:
-    """Inodes of the sockets that a connection to 127.0.0.1 may reach: exact addresses first."""
+    """Return the inodes of the sockets that a connection to 127.0.0.1 may reach.
+
+    Sockets bound to that address come before those bound to all addresses.
+    """
     try:
         listening = listening_sockets(port)
-    except OSError:  # a sandbox, or a kernel without that module
+    except OSError:  # a sandbox, or a kernel without the module
         listening = list(_listed_sockets(port))
     exact = frozenset(each.inode for each in listening if each.address in _HERE)
     return exact or frozenset(each.inode for each in listening if not any(each.address))
@@ -78,13 +84,13 @@ def _listed_sockets(port: int) -> Iterator[ListeningSocket]:
 
 
 def _bytes_of(listed: str) -> bytes:
-    """Read an address of /proc/net/tcp: words of four bytes, each in this machine's order."""
+    """Parse an address of /proc/net/tcp: words of 4 bytes in this machine's byte order."""
     words = [int(listed[place : place + 8], 16) for place in range(0, len(listed), 8)]
     return b"".join(word.to_bytes(4, sys.byteorder) for word in words)
 
 
 def _sockets(pids: tuple[int, ...]) -> frozenset[int]:
-    """Inodes of all sockets that the processes hold open."""
+    """Return the inodes of all sockets that the processes hold open."""
     found: set[int] = set()
     for pid in pids:
         with suppress(OSError):
@@ -97,7 +103,10 @@ def _sockets(pids: tuple[int, ...]) -> frozenset[int]:
 
 
 def _owner(inodes: frozenset[int]) -> str:
-    """The process that holds one of the sockets; those of other users cannot be looked into."""
+    """Return the process that holds one of the sockets, or "another program".
+
+    Processes of other users cannot be inspected.
+    """
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208  (names only)
         if inodes & _sockets((pid,)):
             with suppress(OSError):

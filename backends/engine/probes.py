@@ -1,4 +1,4 @@
-"""Streams sent to measure an engine: unlike any other prompt, of a known length, timed by token."""
+"""Probe streams that measure an engine: random prompts of known length, timed by token."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from backends.enginesample import EngineSample, ProbeFailed
 
 _TIMEOUT_S = 30.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError)  # JSON of another shape
-LEAST_CHUNKS = 0.8  # of an answer's tokens; the rest were parts of letters
+LEAST_CHUNKS = 0.8  # of an answer's tokens; some tokens are parts of a character
 _WORDS = [
     "load",
     "queue",
@@ -40,12 +40,12 @@ _WORDS = [
 
 
 class ProbeError(Exception):
-    """The engine refused a probe or answered with something that cannot be timed."""
+    """An engine refused a probe, or its response cannot be timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An engine's model, and who reads its metrics page: each engine writes one of its own."""
+    """Model to probe at an engine. `read_page` parses the metrics page of this kind of engine."""
 
     base_url: str
     model: str
@@ -54,10 +54,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class TokenMark:
-    """`tokens` had arrived at `at_s`.
+    """Number of tokens that had arrived at a monotonic time.
 
-    One mark per read from the socket: what came in one read because this side was late has no
-    times of its own.
+    There is one mark for each read from the socket: tokens of one read have no times of their own.
     """
 
     at_s: float
@@ -81,7 +80,7 @@ class ProbeStream:
 
 @dataclass(slots=True)
 class ProbeCost:
-    """Requests that measuring sent to an engine, and the tokens that they took."""
+    """Number of requests and tokens that a measurement has sent to an engine."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -95,9 +94,10 @@ class ProbeCost:
 
 
 async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | None:
-    """Return the longest context that the engine reports; `None` when it does not say.
+    """Return the engine's context length in tokens, or `None` if it does not report one.
 
-    Of the model by its name; who takes any name may list its model by another.
+    Uses the model's own entry, or else the first: an engine that accepts any name may list its
+    model under another. Raises `ProbeError` when the list cannot be read.
     """
     try:
         answer = await client.get(f"{workload.base_url}/models", timeout=_TIMEOUT_S)
@@ -110,7 +110,7 @@ async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | 
 
 
 async def free_kv_tokens(client: httpx.AsyncClient, workload: Workload) -> int:
-    """Tokens of KV cache that are free; 0 where the engine does not say or works for others."""
+    """Return the free KV cache in tokens, or 0 if it is unknown or other requests run."""
     try:
         answer = await client.get(
             f"{workload.base_url.removesuffix('/v1')}/metrics", timeout=_TIMEOUT_S
@@ -127,9 +127,10 @@ async def free_kv_tokens(client: httpx.AsyncClient, workload: Workload) -> int:
 async def measure(
     client: httpx.AsyncClient, workload: Workload, *, prompt_words: int, output_tokens: int
 ) -> ProbeStream:
-    """One completion of exactly `output_tokens`, with the usage of every chunk.
+    """Send one completion of exactly `output_tokens`. Return the arrival times of its tokens.
 
-    An engine that tells it once, at the end, is timed by its chunks, each about a token.
+    Usage is requested in every chunk. An engine that reports usage only at the end is timed by
+    chunks of about one token each. Raises `ProbeError` when the stream fails or cannot be timed.
     """
     body = {
         "model": workload.model,

@@ -1,4 +1,4 @@
-"""One life of an engine: the guard as a child process, how it ended, its log, a free port."""
+"""Process of an engine under its guard: start, signals, cause of its end, log, free port."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from backends.engine.leftovers import kill_leftovers
 from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 
 _GUARD = Path(__file__).with_name("guard.py")
-# The engine gets its own drain time; what has not ended then is killed this much later.
+# Seconds after the engine's drain time until its remaining processes are killed.
 _GRACE_AFTER_DRAIN_S = 5.0
 _SAID_BYTES = 1 << 19
 _LINE = 400  # characters of a cause
 _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
-# vLLM's processes each end for the one below, with a trace of their own that points at its.
+# Each vLLM process fails when its child does, with a traceback that refers to the child's.
 _ELSEWHERE = re.compile(r"\broot cause\b|\braise \w+\(")
 _NAMED = re.compile(
     r"\b[\w.]*(?:Error|Exception): .*|(?:\bCRITICAL|\bFATAL|\[Errno \d+\]|\bValue error,).*"
@@ -31,7 +31,7 @@ _NAMED = re.compile(
 
 
 class EngineProcess:
-    """Made by `start`. `send(SIGTERM)` drains, `send(SIGHUP)` kills at once."""
+    """Running engine, created by `start`. `send(SIGTERM)` drains it, `send(SIGHUP)` kills it."""
 
     def __init__(self, guard: Process, log: Path, log_from: int) -> None:
         self._guard = guard
@@ -42,14 +42,14 @@ class EngineProcess:
     async def start(
         cls, words: Sequence[str], launch: EngineLaunch, *, log: Path, cpu: CpuOptions
     ) -> "EngineProcess":
-        await asyncio.to_thread(kill_leftovers, tree_of(log))  # of a life whose end nobody saw
+        await asyncio.to_thread(kill_leftovers, tree_of(log))  # of an earlier, crashed guard
         log_from = await asyncio.to_thread(_size, log)
         options = replace(cpu, eager=launch.eager)
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
         if launch.gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.gpus)
         if launch.traces is not None:
-            environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # gRPC unless told
+            environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # the default is gRPC
             environ["OTEL_SERVICE_NAME"] = f"vllm/{launch.served_name}"
         environ |= dict(launch.environ)
         environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
@@ -68,24 +68,24 @@ class EngineProcess:
         return self._guard.pid
 
     async def wait(self) -> int:
-        """Return the engine's exit code, once every process of it is gone."""
+        """Wait until all processes of the engine are gone. Return its exit code."""
         code = await self._guard.wait()
         await asyncio.to_thread(kill_leftovers, tree_of(self._log), died_now=True)
         await asyncio.to_thread(remove_sockets, self._log)
         return code
 
     def log_excerpt(self) -> str:
-        """Return the end of the log that the process wrote in this life."""
+        """Return the end of the log that this process wrote, at most 512 KiB."""
         return _read_written(self._log, self._log_from, _SAID_BYTES)
 
     def cause(self, code: int) -> str:
-        """Return how the process ended, with what its log says about it."""
+        """Return how the process ended, with the error from its log. `code` is its exit code."""
         number = -code if code < 0 else code - 128
         if number <= 0:
             return f"exited with {code}: {log_tail(self._log, since=self._log_from)}"
         name = signal.strsignal(number) or "unknown"
         ended = f"{'its guard was ' if code < 0 else ''}ended by signal {number} ({name})"
-        if number == signal.SIGKILL:  # whoever is killed so has no time to say why
+        if number == signal.SIGKILL:  # a killed process logs no cause
             return ended
         told = log_tail(self._log, since=self._log_from, errors_only=True)
         return f"{ended}: {told}" if told else ended
@@ -100,7 +100,7 @@ def _size(log: Path) -> int:
 
 
 def _restore_sighup() -> None:
-    """Under `nohup` a hang-up is ignored, and so it would be until the guard is up and listens."""
+    """Restore SIGHUP's default: `nohup` ignores it, and the guard sets its handler later."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -119,13 +119,17 @@ def tree_of(log: Path) -> Path:
 def _read_written(log: Path, since: int, most: int) -> str:
     with log.open("rb") as file:
         size = log.stat().st_size
-        start = since if since <= size else 0  # it was rotated
+        start = since if since <= size else 0  # the log was rotated
         file.seek(max(start, size - most))
         return file.read().decode("utf-8", "replace")
 
 
 def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = False) -> str:
-    """The last lines that look like a cause, on one line, for a status; `since`: of one life."""
+    """Return the last log lines that look like a cause, joined to one line.
+
+    `since` is the byte offset at which the process began to write. With `errors_only` the result is
+    empty if no line names an error.
+    """
     try:
         text = _read_written(log, since, 1 << 16).splitlines()
     except OSError:
@@ -134,7 +138,7 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
     if not causes and not errors_only:
         causes = text
     causes = [line for line in causes if not _ELSEWHERE.search(line)] or causes
-    # Two ranks say the same of one cause.
+    # Several ranks log the same cause.
     named = dict.fromkeys(found[0] for line in causes if (found := _NAMED.search(line)))
     if named:
         return " | ".join(_short(line.strip()) for line in list(named)[-lines:])
@@ -142,5 +146,5 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
 
 
 def _short(line: str) -> str:
-    """Shorten a log line in its middle: its beginning names the error, its end the cause."""
+    """Shorten a log line in its middle. The beginning names the error, the end its cause."""
     return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"

@@ -1,11 +1,11 @@
-"""Fits the step-time model of a live engine from a few seconds of measured streams.
+"""Fit of the step-time model of a live engine, from a few seconds of measured streams.
 
-Single streams with prompts of several lengths give time to first token; streams together give the
-time of a step by the number of sequences and their context. On a fast engine a handful of streams
-changes a step by less than its noise, so fuller batches follow, as full as time and KV cache hold.
-The series is short and bounded; what it could not tell apart is taken pessimistically (one standard
-error up, or the whole of what was seen), because an optimistic model admits more than the engine
-can serve in time and the feedback at run time only sees that afterwards.
+Single streams with prompts of several lengths give the time to first token. Concurrent streams give
+the time of a step by number of sequences and context. On a fast engine a few streams change a step
+by less than its noise, so fuller batches follow, as full as time and KV cache allow. The series is
+short. Parameters that it cannot separate are taken pessimistically: one standard error up, or all
+of the observed time. An optimistic model would admit more than the engine can serve in time, and
+feedback at run time corrects that only afterwards.
 """
 
 import asyncio
@@ -30,26 +30,26 @@ from backends.engine.probes import (
 from backends.stepmodel import FittedStepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
-_LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own lateness
-# Of the time to the first token: tokens that come within less of it were held up on their way and
-# arrive in one burst, which says nothing of how fast they were made.
+_LEAST_MARKS = 5  # with fewer reads a step time is mostly this client's delay
+# Of the time to the first token. Tokens that arrive within less were delayed on the way and come in
+# one burst, which does not show how fast they were generated.
 _LEAST_SHARE = 0.1
-_MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
-_FIRST_WORDS = 256  # whose tokens are counted: a small vocabulary spells a word in four or five
-_MOST_TOKENS_A_WORD = 8  # of a context that is short
-_LONGER = 1.2  # a word may be than those were
-_NOISE = 0.05  # of the longest prompt's time: by more it is never forecast too early
+_MOST_IN_FIRST = 2  # in the first read; with more, the first token came before the read
+_FIRST_WORDS = 256  # of the tokens-per-word count: a small vocabulary takes 4 or 5 for a word
+_MOST_TOKENS_A_WORD = 8  # assumed for a short context
+_LONGER = 1.2  # factor by which other words may be longer
+_NOISE = 0.05  # of the longest prompt's time, by which a forecast may be too early
 
 
 @dataclass(frozen=True, slots=True)
 class FitLimits:
-    """Rounds over all points end at `budget_s`, but never within the first.
+    """Limits of a measurement. Rounds over all points stop at `budget_s`, after at least one.
 
-    Fuller batches are many short prompts, then long ones: the most streams that are expected to
-    take half of `fuller_s`. Without them an H200 with an 8B model was taken for 40 % slower than
-    it is (2026-11-21). `lone` are words of prompts that are read alone. An engine that launches
-    kernels one by one reads the first thousands of tokens in the time that the launches take:
-    without long prompts an H200 was taken to read them three times faster than it can (2026-11-29).
+    Fuller batches have many short prompts, then long ones: the most streams expected to take half
+    of `fuller_s`. Without them an H200 with an 8B model was estimated 40 % too slow (2026-11-21).
+    `lone` are the words of prompts that run alone. An engine that launches kernels one by one reads
+    the first thousands of tokens in the launch time: without long prompts an H200 was estimated to
+    read three times faster than it can (2026-11-29).
     """
 
     budget_s: float = 8.0
@@ -64,7 +64,7 @@ class FitLimits:
     output_tokens: int = 32
 
 
-# For an engine that belongs to somebody else: about a tenth of the tokens, and short prompts.
+# For an engine of another owner: about a tenth of the tokens, and short prompts.
 SMALL = FitLimits(
     budget_s=4.0, many=(), long=(), lone=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256)
 )
@@ -72,7 +72,7 @@ SMALL = FitLimits(
 
 @dataclass(frozen=True, slots=True)
 class PromptCapacity:
-    """An engine's room for prompts: the longest context, its free KV cache, its tokenizer."""
+    """Limits of prompts at an engine: context length, free KV cache, most tokens per word."""
 
     context_tokens: int
     kv_tokens: int
@@ -81,7 +81,7 @@ class PromptCapacity:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRun:
-    """One measured time and what the engine was doing: a step, or a first token."""
+    """One measured time, and the engine's work in it: a step or a first token."""
 
     seconds: float
     sequences: int
@@ -103,7 +103,10 @@ class ProfiledRun:
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """The model to use, the plain fit beside it, and how far that is from what was seen."""
+    """Result of a fit: the pessimistic `step` to use, the plain `fitted`, and its errors.
+
+    Errors are relative to the observations.
+    """
 
     step: FittedStepModel
     fitted: FittedStepModel
@@ -118,7 +121,7 @@ class StepFit:
 async def profile(
     workload: Workload, *, limits: FitLimits | None = None, client: httpx.AsyncClient
 ) -> StepFit:
-    """Measure and fit; raises `ProbeError` when the engine gives nothing to fit."""
+    """Measure an engine and fit its step-time model. Raises `ProbeError` when that fails."""
     limits = limits or FitLimits()
     began = time.monotonic()
     spent = ProbeCost()
@@ -127,7 +130,11 @@ async def profile(
 
 
 def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit:
-    """Relative errors are minimised: a slow first token must not drown a fast step."""
+    """Fit the step-time model to observations.
+
+    Relative errors are minimised, so that slow first tokens do not outweigh fast steps. Raises
+    `ProbeError` when first tokens or steps are missing.
+    """
     if not any(each.first_token for each in observations) or all(
         each.first_token for each in observations
     ):
@@ -167,7 +174,7 @@ def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit
 
 
 def _max_parameter(observations: Sequence[ProfiledRun], index: int) -> float:
-    """The largest value that one parameter could have: all of some observed time due to it."""
+    """Return the largest value of a parameter: it explains all of some observed time."""
     bounds = [each.seconds / each.row()[index] for each in observations if each.row()[index] > 0]
     return min(bounds, default=0.0)
 
@@ -176,9 +183,7 @@ async def _series(
     client: httpx.AsyncClient, workload: Workload, limits: FitLimits, began: float, spent: ProbeCost
 ) -> list[ProfiledRun]:
     longest = await context_limit(client, workload) or 2048
-    kv_tokens = await free_kv_tokens(
-        client, workload
-    )  # before our own streams could look like others'
+    kv_tokens = await free_kv_tokens(client, workload)  # before our own streams count as running
     words = max(1, min(_FIRST_WORDS, longest // _MOST_TOKENS_A_WORD))
     first = spent.add(await measure(client, workload, prompt_words=words, output_tokens=2))
     a_word = _LONGER * first.prompt_tokens / words
@@ -199,7 +204,7 @@ async def _series(
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Measured points of one engine; `spent` counts what they take."""
+    """Measurements of points at one engine. `spent` counts their requests and tokens."""
 
     client: httpx.AsyncClient
     workload: Workload
@@ -207,7 +212,7 @@ class Rounds:
     spent: ProbeCost
 
     async def run(self, plan: Sequence[tuple[int, int]], until_s: float) -> list[ProfiledRun]:
-        """Return the middle of each point (streams, words of each prompt) over some rounds."""
+        """Return the median times of each point (streams, words of a prompt) over the rounds."""
         rounds: list[list[ProfiledRun]] = [[] for _ in plan]
         for turn in range(self.limits.rounds):
             for place, (count, length) in enumerate(plan):
@@ -228,17 +233,20 @@ class Rounds:
 
 
 def _tokens(streams: int, limits: FitLimits) -> int:
-    """Streams start one after the other: more of them need longer to be all at work."""
+    """Return the output tokens of each stream.
+
+    More streams need longer ones, so that all run at the same time.
+    """
     return limits.output_tokens + 4 * streams
 
 
 def fuller_points(
     found: Sequence[ProfiledRun], limits: FitLimits, room: PromptCapacity, *, short: int
 ) -> list[tuple[int, int]]:
-    """Points that load the engine more, by what was `found` of it, in half of the free KV cache.
+    """Return points (streams, words of a prompt) that load the engine more than `found`.
 
-    Each is (streams, words of each prompt); `short`: the words of the short ones. None where first
-    tokens or steps are missing: the engine is too slow or too busy for more.
+    They take at most half of the free KV cache. `short` is the number of words of a short prompt.
+    The list is empty if `found` lacks first tokens or steps: the engine is too slow or too busy.
     """
     if len({each.first_token for each in found}) < 2:
         return []
@@ -250,7 +258,7 @@ def fuller_points(
             tokens = _tokens(count, limits)
             words = min(length, int((room.context_tokens - tokens) / room.tokens_a_word))
             if count == 1 and words < length:
-                break  # shorter ones were read alone before
+                break  # shorter prompts were measured before
             prompts = math.ceil(count * words * room.tokens_a_word)
             held = prompts + count * tokens
             seconds = step.step_s(sequences=0, context_tokens=0, prefill_tokens=prompts)
@@ -262,7 +270,10 @@ def fuller_points(
 
 
 def median_runs(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
-    """The median first token and the median step of one point: a stall here spoils one round."""
+    """Return the median first token and the median step of one point.
+
+    With a median, a stall of this client spoils only one round.
+    """
     chosen = []
     for first_token in (True, False):
         alike = sorted(
@@ -274,7 +285,7 @@ def median_runs(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
 
 
 def observe(streams: Sequence[ProbeStream]) -> list[ProfiledRun]:
-    """Return first token of a single stream; the mean step while all streams were decoding."""
+    """Return the first token of a single stream, and the mean step while all streams decode."""
     found: list[ProfiledRun] = []
     if len(streams) == 1 and streams[0].marks[0].tokens <= _MOST_IN_FIRST:
         only = streams[0]

@@ -1,6 +1,6 @@
-"""Fitted profiles in one folder: a file for each model, version, flags and hardware.
+"""Store of fitted step-time models: one file for each model, version, flags and hardware.
 
-A profile measured under other circumstances is not found, rather than found and wrong.
+A fit that was measured under other conditions is not found.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from backends.stepmodel import FittedStepModel
 
 @dataclass(frozen=True, slots=True)
 class ProfileContext:
-    """The conditions of a profile: `model_sha256` is of `config.json`."""
+    """Conditions of a fit. `model_sha256` is the hash of the model's `config.json`."""
 
     model_sha256: str
     engine_version: str
@@ -36,7 +36,7 @@ def profile_context(model: Path, *, engine_version: str, flags: Sequence[str]) -
 
 
 def hardware() -> str:
-    """Return the GPUs' names, or the processor's and its cores."""
+    """Return the GPUs' names, or the CPU's model and number of cores."""
     smi = shutil.which("nvidia-smi")
     if smi:
         command = [smi, "--query-gpu=name", "--format=csv,noheader"]
@@ -65,7 +65,7 @@ def save(folder: Path, model: Path, under: ProfileContext, profile: StepFit) -> 
 
 
 def load(folder: Path, model: Path, under: ProfileContext) -> StepFit | None:
-    """`None` when nothing readable was saved under these circumstances."""
+    """Return the fit that was stored for these conditions, or `None` if none is readable."""
     try:
         fields = json.loads(_path(folder, model, under).read_text(encoding="utf-8"))["profile"]
         fields["step"] = FittedStepModel(**fields["step"])

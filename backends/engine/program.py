@@ -1,6 +1,7 @@
-"""The start of a supervised engine from an environment of its own; vLLM is the first.
+"""Interface between the supervisor and an engine program; vLLM is the only one.
 
-Who only reads a configuration imports this, too: what starts an engine is imported where it does.
+This module is also imported to read a configuration, so it imports the code that starts an engine
+only when that runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineProgram:
-    """The three questions that the supervisor asks of an engine.
+    """Functions of an engine program that the supervisor calls.
 
-    `known_flags` asks the installation which flags it has; it blocks. `command` returns the whole
-    command line for a port. `refused_adapter` finds in the output of a start that ended the
-    adapter that ended it.
+    `known_flags` returns the flags that an installation accepts; it blocks. `command` returns the
+    command line for a port. `refused_adapter` returns, from the output of a failed start, the
+    adapter that caused the failure.
     """
 
     known_flags: "Callable[[Environment], frozenset[str]]"

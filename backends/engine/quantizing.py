@@ -1,9 +1,9 @@
-"""Quantizes a model for `breakeven engine quantize`: which program does it, and what it said.
+"""Quantization of a model for `breakeven engine quantize`, by one of two quantizers.
 
-llm-compressor does it where it is installed. It asks for another compressed-tensors than vLLM does,
-so it is a folder of its own (`compressor.py`), laid over the engine's packages for this program
-alone. The project's own quantizer (`training/quantize.py`) is for Llama's shape and not for speed;
-it is taken only when somebody names it.
+llm-compressor is used if it is installed. It needs another version of compressed-tensors than vLLM,
+so it is installed in its own folder (`compressor.py`), which precedes the engine's packages for
+this program only. The project's own quantizer (`training/quantize.py`) supports Llama's
+architecture only and is slow. It is used only if the user selects it.
 
 Source: https://docs.vllm.ai/projects/llm-compressor
 """
@@ -31,12 +31,15 @@ _OWN = "backends.engine.training.quantize"
 
 
 class QuantizeError(ValueError):
-    """A model cannot be quantized, or a run failed; the text names the field and the fix."""
+    """A model cannot be quantized, or a run failed; the text names the setting and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizeRequest:
-    """`model` and `out` are folders; `compressor` is llm-compressor's; `rows`: prompts at most."""
+    """Parameters of a quantization: `model` is the input folder, `out` the folder to be made.
+
+    `compressor` is the folder of llm-compressor, `rows` the maximum number of prompts.
+    """
 
     environment: Environment
     flavour: Flavour
@@ -52,7 +55,7 @@ class QuantizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class QuantizedModel:
-    """Bytes of the weights before and after; `versions` of what made them."""
+    """Result of a quantization. Bytes are of the weights; `versions` are of the programs used."""
 
     model: str
     out: str
@@ -66,7 +69,7 @@ class QuantizedModel:
 
 
 def check(request: QuantizeRequest) -> None:
-    """Refuse what cannot begin, by its files, formats or programs. Raises `QuantizeError`."""
+    """Check a request before it runs: files, formats, programs. Raises `QuantizeError`."""
     config = _config(request.model)
     if "quantization_config" in config:
         kind = config["quantization_config"].get("quant_method", "of some kind")
@@ -96,7 +99,10 @@ def check(request: QuantizeRequest) -> None:
 
 
 def quantize(request: QuantizeRequest, say: Callable[[str], None]) -> QuantizedModel:
-    """Make `out`, whole or not at all. Blocking; raises `QuantizeError`."""
+    """Quantize a model into `out`. Blocking. Raises `QuantizeError`.
+
+    `out` is complete or does not exist: the result is written to another folder and renamed.
+    """
     check(request)
     partial = request.out.with_name(request.out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -120,7 +126,10 @@ def weight_bytes(folder: Path) -> int:
 
 
 def command(request: QuantizeRequest, out: Path) -> list[str]:
-    """The program's words. -P: nothing that lies beside it may stand in for a package."""
+    """Return the command that quantizes a model into the folder `out`.
+
+    `-P` keeps files beside the script from being imported in place of packages.
+    """
     python = str(request.environment.python)
     program = ["-P", str(_SCRIPT)] if request.by == "llm-compressor" else ["-P", "-m", _OWN]
     words = [python, *program, str(request.model), str(out), "--method", request.method]
@@ -130,7 +139,10 @@ def command(request: QuantizeRequest, out: Path) -> list[str]:
 
 
 def environ(request: QuantizeRequest, base: Mapping[str, str]) -> dict[str, str]:
-    """The engine's variables; the packages of what quantizes come before the engine's own."""
+    """Return the environment variables of the quantizer.
+
+    They are the engine's, with the quantizer's packages before the engine's own in PYTHONPATH.
+    """
     first = request.compressor if request.by == "llm-compressor" else _PACKAGE_ROOT
     return variables(base, flavour=request.flavour) | {"PYTHONPATH": str(first.resolve())}
 

@@ -1,4 +1,4 @@
-"""The header of a safetensors file: which tensors are in it, of which shape, and where they lie."""
+"""Header of a safetensors file: names, shapes and positions of its tensors."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_HEADER_LIMIT = 100_000_000  # the format's own
+_HEADER_LIMIT = 100_000_000  # limit of the format
 _METADATA = "__metadata__"
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4,
@@ -17,11 +17,11 @@ BITS = {
 
 
 class NoTensors(ValueError):
-    """The file is not what its name says, or not all of it is there."""
+    """A file does not have the format of its name, or is incomplete."""
 
 
 class Tensor(NamedTuple):
-    """`start` and `end`: of its bytes, counted from the end of the header."""
+    """Entry of the header. `start` and `end` are byte offsets from the end of the header."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -30,10 +30,11 @@ class Tensor(NamedTuple):
 
 
 def tensors(path: Path, *, whole: bool = False) -> Mapping[str, Tensor]:
-    """By name. Raises `OSError` and `NoTensors`.
+    """Return the tensors of a file by name.
 
-    `whole` also looks at what the file holds beside its header: all of the bytes that it speaks
-    of, one tensor after the other and none beside them, as readers of the format insist on.
+    With `whole` the file must also hold exactly the bytes that the header describes, one tensor
+    directly after the other, as readers of the format require. Raises `OSError` when the file
+    cannot be read and `NoTensors` when it is not valid.
     """
     try:
         length, header = _header(path)
@@ -48,7 +49,7 @@ def tensors(path: Path, *, whole: bool = False) -> Mapping[str, Tensor]:
 
 
 def data_start(path: Path) -> int:
-    """Return the offset of the first byte behind the header, of a file that `tensors` read."""
+    """Return the offset of the first byte after the header. The header must be valid."""
     with path.open("rb") as file:
         return 8 + int(struct.unpack("<Q", file.read(8))[0])
 

@@ -1,9 +1,8 @@
-"""Measured rates of GPUs inside 1 s to the first token and 60 ms for each further one.
+"""Measured throughput of GPUs at 1 s to the first token and 60 ms for each further token.
 
-Prompts of 512 and answers of 256 tokens, Poisson arrivals: of each model and GPU the highest
-offered rate at which 99 of 100 requests had their first token within 1 s and nine of ten their
-tokens within 60 ms (99 of 100 where the measurement is ours). An engine that keeps a promise
-serves less than a saturated one.
+Prompts have 512 tokens and answers 256, with Poisson arrivals. Each figure is the highest offered
+rate inside the SLO: 99 % of requests had their first token within 1 s, and 90 % their tokens within
+60 ms (99 % in our own measurements). An engine inside an SLO serves less than a saturated one.
 """
 
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServingFigure:
-    """`output_tokens_per_s` of `gpus` GPUs together."""
+    """Measured throughput of a model. `output_tokens_per_s` is of all `gpus` GPUs together."""
 
-    gpu: str  # as `catalog` names it
+    gpu: str  # name in `catalog`
     model: str
     weights_gib: float
     gpus: int

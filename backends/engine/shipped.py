@@ -1,6 +1,6 @@
-"""The small model that a first start serves, trained on Python's documentation to answer in words.
+"""Path of the small model that a first start serves, trained on Python's documentation.
 
-Its recipe stands beside it (`backends/engine/training`). It is loaded where it lies.
+The code that trained it is in `backends/engine/training`. The model is loaded from the package.
 """
 
 from pathlib import Path

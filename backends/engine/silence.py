@@ -1,4 +1,4 @@
-"""Sound that needs no file: silence as WAV, to ask an engine of transcriptions whether it works."""
+"""Silence as a WAV file in memory, for test requests to transcription engines."""
 
 import struct
 

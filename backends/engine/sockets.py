@@ -1,9 +1,9 @@
-"""A folder of its own for the sockets of one life of an engine, gone with that life.
+"""Temporary folder for the sockets of one engine process, removed when the process ends.
 
-vLLM's processes talk over sockets that they put into the machine's temporary folder, and a killed
-process takes none of its away: at a restart a day they pile up for ever. A link beside the log
-names the folder, so that the next life removes what a life whose end nobody saw has left. It lies
-in the temporary folder all the same: a socket's whole path has 107 bytes.
+vLLM's processes communicate over sockets in the machine's temporary folder. A killed process leaves
+its sockets behind, and with a restart a day they accumulate. A symbolic link beside the log names
+the folder, so that the next start removes what a crash has left. The folder is below the temporary
+folder, because a socket's whole path has at most 107 bytes.
 """
 
 import shutil
@@ -15,7 +15,10 @@ _PREFIX = "breakeven-engine-"
 
 
 def make_sockets(log: Path) -> Path:
-    """Return an empty folder for the life that writes this log; its owner alone may enter."""
+    """Make an empty folder for the process that writes this log. Only its owner has access.
+
+    An earlier folder of the same log is removed.
+    """
     remove_sockets(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -24,12 +27,15 @@ def make_sockets(log: Path) -> Path:
 
 
 def remove_sockets(log: Path) -> None:
-    """All of it, if it is there and is ours."""
+    """Remove the folder of this log and its link, if they exist.
+
+    Only folders made by `make_sockets` are removed.
+    """
     link = _link(log)
     if not link.is_symlink():
         return
     folder = link.readlink()
-    if folder.name.startswith(_PREFIX):  # whoever may write beside the log names no other folder
+    if folder.name.startswith(_PREFIX):  # a forged link removes nothing else
         shutil.rmtree(folder, ignore_errors=True)
     link.unlink()
 

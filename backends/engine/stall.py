@@ -1,10 +1,10 @@
-"""Whether an engine has stopped working although its port answers.
+"""Detection of an engine that has stopped working although its port answers.
 
-vLLM's `/health` says whether its core has died, not whether it moves: a GPU that never gives a
-kernel back, or a core that waits for ever, leaves it at 200 while nobody gets a token. So where
-somebody waits for the engine and none of its figures changes, it is asked for one token; without
-an answer, and with its figures still the same, it has stalled. Figures change while it works, also
-through a prompt that takes minutes (its KV cache fills), so that no busy engine is ever asked.
+vLLM's `/health` reports whether its core has died, and not whether it makes progress: with a
+hanging GPU kernel or a core that waits forever it stays at 200. So if requests wait and no counter
+of the engine changes, one token is requested. The engine has stalled if it does not answer and its
+counters are still unchanged. Counters change while it works, even during a prompt that takes
+minutes (its KV cache fills), so that no busy engine is probed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from backends.enginesample import ProbeFailed
 from backends.otherengines import METRICS_PATH
 from backends.vllm_metrics import read_vllm
 
-LOOKS = 12  # within the limit
+LOOKS = 12  # polls within the limit
 _METRICS_S = 10.0
 
 Signs = tuple[float | None, ...]
@@ -31,7 +31,11 @@ async def stalled(
     waits: Callable[[], bool],
     limit_s: float,
 ) -> str:
-    """Ends only when it has; the reason. Half of the limit without a change, half for an answer."""
+    """Wait until the engine has stalled. Return the reason.
+
+    `limit_s` is half for counters without a change and half for the answer to the probe. `waits`
+    returns whether requests wait for this engine.
+    """
     loop = asyncio.get_running_loop()
     seen: Signs | None = None
     since_s = loop.time()
@@ -52,7 +56,7 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
     try:
         url = base_url.removesuffix("/v1") + METRICS_PATH
         page = await client.get(url, timeout=_METRICS_S)
-        found = read_vllm(page.text)  # what is started here is vLLM
+        found = read_vllm(page.text)  # own engines are vLLM
     except (httpx.HTTPError, ProbeFailed, OverflowError, ValueError):
         return None
     return (
@@ -64,7 +68,7 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
 async def _answers(
     client: httpx.AsyncClient, base_url: str, launch: EngineLaunch, limit_s: float
 ) -> bool:
-    """Return whether anything comes of one token's request; a refusal is an answer, too."""
+    """Return whether the engine responds to a request for one token. An error response counts."""
     try:
         async with asyncio.timeout(limit_s):
             await warm_up(client, base_url, launch.served_name, launch.kind)

@@ -1,13 +1,12 @@
-"""Keeps one engine replica alive: start, warm up, watch, drain, restart; every step published.
+"""Supervisor of one engine replica: start, warm-up, health checks, drain and restart.
 
-A replica counts as serving only after its own process answered a real request: the first one
-compiles and allocates, and a port that answers `/health` may still fail it. Nobody else's process
-is ever taken for it: the port must be free at each start, the kernel must say that the listener is
-ours, and while a stranger shares the port the replica is blocked. Crashes are answered by waiting
-twice as long each time, visibly. The next life begins when the last process of the one before is
-gone (the guard ends last), because memory and ports are free only then. Of engines that share a
-GPU one at a time loads (`turns`), whether it starts, comes back from a crash or wakes. An adapter
-that does not fit, or at which a start ended, is left out, and the status says so.
+A replica is serving only after its own process has answered a real request. The first request
+compiles and allocates, and a port that answers `/health` may still fail it. The port must be free
+at each start, and the kernel must report our process as its only listener; otherwise the replica is
+blocked. After crashes the delay doubles each time. A new process starts only when the last process
+of the old one is gone, because memory and ports are free only then. Engines that share a GPU load
+one at a time (`turns`). An adapter that does not fit, or that ended a start, is left out, and the
+status names it. Every change of state is published.
 """
 
 import asyncio
@@ -39,12 +38,12 @@ class EnginePhase(StrEnum):
     BACKING_OFF = "backing_off"  # crashed; waits before the next try
     BLOCKED = "blocked"  # another process has its port
     STOPPED = "stopped"
-    RESTING = "resting"  # asked to be down until it is woken
+    RESTING = "resting"  # paused until `resume`
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """The state that is published at each change. `base_url` ends in `/v1`; `reason` is text."""
+    """Published state of a supervised engine. `base_url` ends in `/v1`; `reason` is text."""
 
     name: str
     phase: EnginePhase
@@ -62,11 +61,11 @@ class SupervisorLimits:
     poll_s: float = 0.25
     watch_s: float = 2.0
     hung_s: float = 60.0
-    stalled_s: float = 120.0  # its port answers, requests wait, and nothing of it moves
+    stalled_s: float = 120.0  # requests wait and no counter changes
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
-    unserved_s: float = 3.0  # for its end, where it was asked to end before it served
-    settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
+    unserved_s: float = 3.0  # time to end if it has not served yet
+    settled_s: float = 60.0  # serving this long resets the crash count
 
 
 def is_anyone_waiting() -> bool:
@@ -75,10 +74,11 @@ def is_anyone_waiting() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """`port` 0 takes a free one at every start; `port_setting` is where a person changes it.
+    """Engine to supervise. `port` 0 chooses a free port at every start.
 
-    `gpus` are those whose memory it takes; `turns` is one for all engines of a host; `waits` says
-    whether somebody waits for an answer of this one.
+    `port_setting` names the setting of the port for error messages. `gpus` are the GPUs whose
+    memory the engine takes. `turns` is shared by all engines of a host. `waits` returns whether a
+    request waits for this engine.
     """
 
     name: str
@@ -95,7 +95,7 @@ class EngineSpec:
 
 
 class Supervisor:
-    """Call `run` once, as a task of a loop that outlives it; `stop` ends both."""
+    """Supervisor of one engine. Call `run` once, as a task; `stop` ends the engine and `run`."""
 
     def __init__(self, spec: EngineSpec, publish: Callable[[EngineStatus], None]) -> None:
         self._spec = spec
@@ -107,15 +107,18 @@ class Supervisor:
         self._awake = asyncio.Event()
         self._awake.set()
         self._ended = asyncio.Event()
-        self._refused: dict[str, str] = {}  # adapters at which a start ended, and how
-        self._left_out: dict[str, str] = {}  # adapters that the present life is without, and why
+        self._refused: dict[str, str] = {}  # adapters that ended a start, and why
+        self._left_out: dict[str, str] = {}  # adapters not loaded now, and why
 
     @property
     def status(self) -> EngineStatus:
         return self._status
 
     async def run(self) -> None:
-        """Live and restart until `stop`; raises `BadFlags` when no start can ever succeed."""
+        """Run the engine, restarting it after crashes, until `stop` is called.
+
+        Raises `BadFlags` when the engine can never start with these flags.
+        """
         try:
             known = await asyncio.to_thread(
                 self._spec.program.known_flags, self._spec.launch.environment
@@ -135,32 +138,33 @@ class Supervisor:
         self._set(EnginePhase.STOPPED, reason="asked to stop", pid=None, base_url=None)
 
     async def stop(self) -> None:
-        """Drain, end and wait for the last process."""
+        """Drain the engine, stop it, and wait until its last process has ended."""
         self._stop.set()
         await self._ended.wait()
 
     def restart(self) -> None:
-        """Drain and begin another life (a rolling restart does this one replica at a time).
+        """Request a drain and restart; returns at once.
 
-        With all adapters: whoever asks may have mended one.
+        A rolling restart calls this for one replica at a time. The new process loads all adapters
+        again, since a broken one may have been repaired.
         """
         self._refused.clear()
         self._restart.set()
 
     def pause(self) -> None:
-        """Drain and stay down until `resume`."""
+        """Request a drain; the engine then stays stopped until `resume`. Returns at once."""
         self._awake.clear()
         self._restart.set()
 
     def resume(self) -> None:
-        """Live again, if it rests."""
+        """Request a start if the engine is paused. Returns at once."""
         if not self._awake.is_set():
             self._restart.clear()
             self._refused.clear()
             self._awake.set()
 
     async def wait_for(self, phase: EnginePhase, timeout_s: float) -> EngineStatus:
-        """Return the status once in `phase`; raises `TimeoutError`."""
+        """Wait until the engine is in `phase`. Return its status. Raises `TimeoutError`."""
         async with asyncio.timeout(timeout_s):
             while self._status.phase is not phase:
                 self._changed.clear()
@@ -168,7 +172,10 @@ class Supervisor:
         return self._status
 
     async def _run_life(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
-        """One life, and the wait after it; no life while somebody else has its port."""
+        """Run the engine's process once, then wait for the back-off delay after a crash.
+
+        The process is not started while another one has its port.
+        """
         taken, reason, served_s = await self._port_conflict(self._spec.port), "", 0.0
         if self._stop.is_set():
             return
@@ -177,7 +184,7 @@ class Supervisor:
             try:
                 reason, served_s = await self._live(known, client)
             except (OSError, adapters.BadAdapter) as error:
-                # A full disk, no process to be had, a folder taken away meanwhile: that may pass.
+                # A full disk, no free process, a removed folder: a later start may succeed.
                 reason = f"could not be started: {error}"
             finally:
                 self._spec.turns.release(self._spec.name)
@@ -204,7 +211,7 @@ class Supervisor:
         await _either(self._stop.wait(), self._restart.wait(), asyncio.sleep(delay_s))
 
     async def _await_load_turn(self) -> bool:
-        """Until no other engine loads into its GPUs; false where it is asked to end before."""
+        """Wait until no other engine loads into its GPUs. Return `False` if asked to end before."""
         spec, waits = self._spec, False
         while not self._is_ending():
             if spec.turns.acquire(spec.name, spec.gpus):
@@ -218,7 +225,7 @@ class Supervisor:
         return False
 
     async def _live(self, known: frozenset[str], client: httpx.AsyncClient) -> tuple[str, float]:
-        """From start to the end of the last process; why it ended and how long it served."""
+        """Run one process tree to its end. Return the reason and the seconds served."""
         spec = self._spec
         port = spec.port or free_port()
         self._set(EnginePhase.STARTING, reason="", retry_in_s=None)
@@ -246,7 +253,7 @@ class Supervisor:
                 reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
                 self._set(EnginePhase.DRAINING, reason=reason)
                 process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
-                if served_since is None:  # nobody's answer is under way: there is nothing to drain
+                if served_since is None:  # no request is running: nothing to drain
                     await asyncio.wait([exited], timeout=spec.limits.unserved_s)
                     process.send(signal.SIGHUP)
                 await exited
@@ -255,13 +262,13 @@ class Supervisor:
                 if served_since is None:
                     problem = self._at_an_adapter(process, launch) or problem
         finally:
-            if not exited.done():  # cancelled: nobody is left to wait for a drain
+            if not exited.done():  # cancelled: do not wait for a drain
                 process.send(signal.SIGHUP)
                 await asyncio.shield(exited)
         return problem or "asked", loop.time() - served_since if served_since else 0.0
 
     async def _launch(self) -> EngineLaunch:
-        """Without the adapters that would end its start, or did."""
+        """Return the launch without the adapters that do not fit or that ended a start."""
         launch = self._spec.launch
         fit, self._left_out = await asyncio.to_thread(
             adapters.split_fitting, launch.adapters, launch.model
@@ -271,7 +278,7 @@ class Supervisor:
         return replace(launch, adapters=kept)
 
     def _at_an_adapter(self, process: EngineProcess, launch: EngineLaunch) -> str | None:
-        """Why a start ended that ended for an adapter, which the next one leaves out."""
+        """Return the reason if an adapter ended the start, and leave it out of the next one."""
         name = self._spec.program.refused_adapter(process.log_excerpt(), launch.adapters)
         if name is None:
             return None
@@ -287,7 +294,7 @@ class Supervisor:
         return self._stop.is_set() or self._restart.is_set()
 
     async def _ready(self, port: int, client: httpx.AsyncClient) -> str | None:
-        """`None` once our process answered a real request, else what went wrong."""
+        """Wait until our process has answered a real request. Return the problem, or `None`."""
         launch, limits, pid = self._spec.launch, self._spec.limits, self._status.pid
         base_url = f"http://127.0.0.1:{port}/v1"
         assert pid is not None, "its process was started"
@@ -309,7 +316,7 @@ class Supervisor:
         return await self._port_conflict(port)
 
     async def _watch(self, port: int, client: httpx.AsyncClient) -> str:
-        """Ends only when the engine no longer answers, or no longer works, although it runs."""
+        """Wait until the engine, still running, no longer answers or works. Return the reason."""
         spec = self._spec
         base_url = f"http://127.0.0.1:{port}/v1"
         stall = stalled(client, base_url, spec.launch, self._is_waited_for, spec.limits.stalled_s)
@@ -323,11 +330,11 @@ class Supervisor:
             await asyncio.gather(*looks, return_exceptions=True)
 
     def _is_waited_for(self) -> bool:
-        """Never while somebody else may answer on its port."""
+        """Return whether requests wait. `False` while another process may answer on its port."""
         return self._status.phase is EnginePhase.SERVING and self._spec.waits()
 
     async def _deaf(self, port: int, client: httpx.AsyncClient) -> str:
-        """Ends only when it no longer answers although it runs and has its port alone."""
+        """Wait until the running engine, alone on its port, does not answer. Return the reason."""
         limits = self._spec.limits
         loop = asyncio.get_running_loop()
         seen = loop.time()
@@ -342,7 +349,7 @@ class Supervisor:
         return f"no answer for {limits.hung_s:.0f} s"
 
     async def _port_conflict(self, port: int) -> str | None:
-        """Why the port is not ours alone, in a sentence that says what to do about it."""
+        """Return a sentence that names another listener on the port and the remedy, or `None`."""
         who = (
             await asyncio.to_thread(ports.other_listener, port, self._status.pid) if port else None
         )
@@ -357,9 +364,9 @@ class Supervisor:
 
 
 async def _first(*awaitables: object) -> str | None:
-    """Wait for the first; the result of the last one if that is it. The others are cancelled.
+    """Wait for the first awaitable to finish. Return the last one's result if it finished.
 
-    A future given as the first argument is left running: it is the process's end.
+    All others are cancelled, except the future given first: it is the end of the process.
     """
     keep, *others = [asyncio.ensure_future(each) for each in awaitables]  # type: ignore[call-overload]  # (any awaitable)
     try:

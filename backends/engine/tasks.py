@@ -1,6 +1,6 @@
-"""Engine tasks: how an engine is started and asked, one entry for each task that vLLM knows.
+"""Engine tasks: start option, test request and probe for each task that vLLM supports.
 
-An engine has one task, whatever request kinds its pool serves; `task_of` tells which.
+An engine has one task, whatever request kinds its pool serves; `task_of` returns it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from typing import Any, Final, Literal
 from backends.engine import silence
 
 TaskName = Literal["generate", "embedding", "rerank", "transcription"]
-Question = dict[str, Any]  # a request in httpx's words
+Question = dict[str, Any]  # keyword arguments of httpx's `post`
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingProbe:
-    """Requests that measure how fast an engine reads; it decodes nothing token by token.
+    """Requests that measure how fast an engine reads, for tasks without token-by-token output.
 
-    `question` takes the model's name and a size: words, or seconds of sound if `seconds`.
+    `question` takes the model's name and a size, in words, or in seconds of sound if `seconds`.
     """
 
     sizes: tuple[int, ...]
@@ -27,15 +27,18 @@ class ReadingProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTask:
-    """`ready` makes the first request, which is answered with the member `told`."""
+    """Task of an engine.
+
+    `ready` makes the first request from the model's name; its response has the member `told`.
+    """
 
     serves: frozenset[str]  # request kinds
-    pooling: bool  # vLLM's runner of models that decode nothing
+    pooling: bool  # vLLM's runner for models without decoding
     calls_tools: bool
     path: str
     told: str
     ready: Callable[[str], Question]
-    probe: ReadingProbe | None  # None: measured by its steps
+    probe: ReadingProbe | None  # None: measured by decode steps
 
 
 def _generate(model: str) -> Question:
@@ -60,7 +63,7 @@ def _filler_text(count: int) -> str:
 
 
 _READING_WORDS = (4, 64, 256)
-_HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
+_HEARING_S = (1, 8, 25)  # below the 30 s window of Whisper
 TASKS: Final[Mapping[TaskName, EngineTask]] = {
     "generate": EngineTask(
         serves=frozenset({"chat", "completion"}),
@@ -106,6 +109,6 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
 
 
 def task_of(serves: Sequence[str]) -> TaskName:
-    """Return the task of an engine, by the request kinds that its model serves."""
+    """Return the task of an engine by the request kinds of its model, "generate" by default."""
     tasks = (name for name, task in TASKS.items() if not task.serves.isdisjoint(serves))
     return next(tasks, "generate")

@@ -1,14 +1,14 @@
-"""A tiny Llama with random weights and a tokenizer of its own, written by arithmetic alone.
+"""Generator of a tiny Llama with random weights and its own tokenizer.
 
-Its text is noise; its protocol is not: chat template, tools, grammars and usage behave as with a
-real checkpoint. Standard library only, so it needs neither torch nor a network and a second.
+Its text is noise, but chat template, tools, grammars and usage behave as with a real checkpoint. It
+uses the standard library only, needs no network, and takes about a second.
 
-One hidden dimension is constant: every embedding holds the same large value there, so the matching
-column of the output matrix acts as a bias per token. It keeps special tokens, stray bytes and
-white space out of the noise, and gives end-of-turn the weight that makes answers end by
-themselves; without it, constrained JSON pads with white space until `max_tokens`.
+One hidden dimension is constant: every embedding has the same large value there, so that the
+matching column of the output matrix acts as a bias per token. The bias suppresses special tokens,
+stray bytes and white space, and lets answers end by end-of-turn. Without it, constrained JSON is
+padded with white space until `max_tokens`.
 
-Run it alone: `python -m backends.engine.tinymodel DIRECTORY [--embedding]`.
+To write the model: `python -m backends.engine.tinymodel DIRECTORY [--embedding]`.
 """
 
 import argparse
@@ -29,9 +29,9 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class TinyModelShape:
-    """The checkpoint's dimensions; the defaults make about half a million parameters.
+    """Dimensions of the checkpoint. The defaults make about half a million parameters.
 
-    An embedding model is the same stack without a head: vLLM pools its last hidden state.
+    An embedding model has the same layers without a head: vLLM pools its last hidden state.
     """
 
     layers: int = 2
@@ -55,7 +55,7 @@ class TinyModel:
 
 
 def make(directory: Path, *, seed: int = 0, shape: TinyModelShape | None = None) -> TinyModel:
-    """Write the checkpoint; the same seed gives the same bytes."""
+    """Write the checkpoint into `directory`. The same seed gives the same bytes."""
     shape = shape or TinyModelShape()
     vocabulary = train()
     directory.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def make(directory: Path, *, seed: int = 0, shape: TinyModelShape | None = None)
         _write_json(directory / name, document)
     rng = random.Random(seed)  # noqa: S311  (weights, not secrets)
     parameters = _write_weights(directory / WEIGHTS, _tensors(shape, vocabulary, rng))
-    # Last: a directory with a config is a whole checkpoint to whoever looks for one.
+    # Written last: a directory with a config counts as a complete checkpoint.
     _write_json(directory / "generation_config.json", _generation(vocabulary))
     _write_json(directory / "config.json", _config(shape, vocabulary))
     return TinyModel(directory, parameters, len(vocabulary.tokens))
@@ -77,7 +77,7 @@ _END_OF_TURN = "<|im_end|>"
 _CONSTANT = 4.0  # value of the constant dimension in every embedding
 _SIGNAL = 0.25  # standard deviation of the other dimensions
 _NOISE_LOGITS = 1.2  # standard deviation of the logits' random part
-_ANSWER_TOKENS = 64  # where end-of-turn is set so that answers have about this mean length
+_ANSWER_TOKENS = 64  # mean length of answers that end-of-turn's bias is set for
 _STRING_TOKENS = 24  # the same for strings inside JSON
 _RARE = -4.0  # logits of digits, punctuation and fragments: e^-4 of a word's weight
 _SUPPRESSED = -12.0
@@ -141,7 +141,7 @@ def _tensors(
         yield at + "mlp.up_proj.weight", (inner, hidden), matrix(inner, hidden, small)
         yield at + "mlp.down_proj.weight", (hidden, inner), _writes(rng, hidden, inner)
     if shape.embedding:
-        # The constant dimension would make all embeddings alike.
+        # With the constant dimension all embeddings would be similar.
         yield "model.norm.weight", (hidden,), [0.0] + [1.0] * (hidden - 1)
         return
     yield "model.norm.weight", (hidden,), [1.0] * hidden
@@ -163,9 +163,10 @@ def _writes(rng: random.Random, hidden: int, columns: int) -> list[float]:
 
 
 def token_biases(vocabulary: Vocabulary) -> list[float]:
-    """Logits per token: words at 0, end-of-turn and quotes above, what must not appear far below.
+    """Return a logit bias for each token.
 
-    Quotes matter inside a grammar: they end a JSON string, which would otherwise run on.
+    Words have 0, end-of-turn and quotes more, and tokens that must not appear far less. Quotes end
+    a JSON string inside a grammar, which would otherwise run on.
     """
     weight = math.exp(_NOISE_LOGITS**2 / 2) * sum(
         _is_word(vocabulary, token) for token in vocabulary.tokens
@@ -198,7 +199,10 @@ def _is_word(vocabulary: Vocabulary, token: str) -> bool:
 
 
 def _write_weights(path: Path, tensors: Iterator[tuple[str, tuple[int, ...], list[float]]]) -> int:
-    """safetensors: header length, JSON header, then the tensors' bytes (bfloat16)."""
+    """Write a safetensors file in bfloat16. Return the number of parameters.
+
+    The format is the header's length, a JSON header, then the tensors' bytes.
+    """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     body = bytearray()
     for name, shape, values in tensors:

@@ -1,7 +1,7 @@
-"""A byte-level BPE tokenizer learned from a few sentences of ours, in the `tokenizers` format.
+"""Byte-level BPE tokenizer trained on a few sentences, in the `tokenizers` format.
 
-Any text round-trips (all 256 bytes are tokens); common words of the corpus become one token, so
-bytes per token look like a real tokenizer's on text about this product.
+Any text round-trips, since all 256 bytes are tokens. Common words of the corpus are one token, so
+that bytes per token resemble a real tokenizer's for text about this product.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import Any
 SPECIAL = (
     "<|pad|>", "<|bos|>", "<|eos|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>",
 )  # fmt: skip
-# Tool marks stay in the text: the engine's parser looks for them there.
+# Tool marks stay in the text, where the engine's parser reads them.
 _IN_TEXT = ("<tool_call>", "</tool_call>")
 
 CHAT_TEMPLATE = """\
@@ -78,7 +78,10 @@ _WORD = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens in id order (in the byte alphabet's spelling) and the merges that make them."""
+    """Vocabulary of a BPE tokenizer: tokens in id order, and the merges that make them.
+
+    Tokens are spelled in the byte alphabet.
+    """
 
     tokens: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
@@ -88,7 +91,7 @@ class Vocabulary:
         return self._ids[token]
 
     def text(self, token: str) -> str:
-        """Return the token as text; bytes that are not UTF-8 alone become U+FFFD."""
+        """Return a token as text. Bytes that are not valid UTF-8 become U+FFFD."""
         if token in SPECIAL:
             return token
         byte_of = {spelled: byte for byte, spelled in _alphabet().items()}
@@ -96,7 +99,10 @@ class Vocabulary:
 
 
 def train(corpus: str = CORPUS, size: int = _VOCABULARY) -> Vocabulary:
-    """Merge the most frequent neighbours (ties: in spelling order) until `size` tokens exist."""
+    """Train a vocabulary: merge the most frequent pairs until it has `size` tokens.
+
+    Ties are broken by spelling, so that the result is always the same.
+    """
     alphabet = _alphabet()
     counts = Counter(_WORD.findall(corpus))
     words = [([alphabet[byte] for byte in word.encode()], count) for word, count in counts.items()]
@@ -119,7 +125,7 @@ def train(corpus: str = CORPUS, size: int = _VOCABULARY) -> Vocabulary:
 
 
 def tokenizer_files(vocabulary: Vocabulary, context_tokens: int) -> dict[str, dict[str, Any]]:
-    """`tokenizer.json` and `tokenizer_config.json`, as the Hugging Face loaders read them."""
+    """Return the content of `tokenizer.json` and `tokenizer_config.json`, by file name."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     model = {
         "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
@@ -168,9 +174,9 @@ def _merge(letters: list[str], pair: tuple[str, str]) -> None:
 
 
 def _alphabet() -> dict[int, str]:
-    """Byte -> printable letter: itself where printable, otherwise a letter from U+0100 on.
+    """Return the letter of each byte: itself if printable, else a letter from U+0100 on.
 
-    This is the spelling that byte-level tokenizers share, so the `ByteLevel` parts decode it.
+    All byte-level tokenizers use this spelling, so the `ByteLevel` decoder understands it.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     spelled = {byte: chr(byte) for byte in printable}

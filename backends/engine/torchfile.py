@@ -1,8 +1,8 @@
-"""The tensors in a file of `torch.save`, without torch and without running what it holds.
+"""Reader of tensors in a file of `torch.save`, without torch and without running its code.
 
-Such a file is an archive: a pickle says which tensors there are, and each one's numbers are a
-member of their own. A pickle is a program; of this one only the few words are understood that
-plain weights need, which is what vLLM's own reading of it allows, too.
+The file is a zip archive: a pickle lists the tensors, and each one's numbers are a member of the
+archive. A pickle is a program, so only the few operations that plain weights need are accepted.
+vLLM's own reader has the same limit.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from backends.engine.safetensors import BITS, NoTensors, Tensor
 
 SUFFIX = ".bin"
-OLD = b"\x80"  # how files began before they were archives
+OLD = b"\x80"  # first byte of files before torch used archives
 PICKLE_BYTES = 1 << 26
 PIECE_BYTES = 1 << 24
 _TYPES = {
@@ -28,20 +28,23 @@ _TYPES = {
 
 
 class StoredTensor(NamedTuple):
-    """`member` of the archive that has its numbers; the tensor's start and end are within it."""
+    """Tensor of an archive. `member` holds its numbers; `start` and `end` are offsets in it."""
 
     tensor: Tensor
     member: str
 
 
 def is_old(path: Path) -> bool:
-    """Return whether a file was written by a torch before archives. Raises `OSError`."""
+    """Return whether torch wrote the file before it used archives. Raises `OSError`."""
     with path.open("rb") as file:
         return file.read(1) == OLD
 
 
 def tensors(path: Path) -> Mapping[str, StoredTensor]:
-    """By name. Raises `OSError` and `NoTensors`."""
+    """Return the tensors of a file by name.
+
+    Raises `OSError` when the file cannot be read and `NoTensors` when it is not valid.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith("data.pkl")]
@@ -62,7 +65,7 @@ def tensors(path: Path) -> Mapping[str, StoredTensor]:
 
 
 def pieces(path: Path, member: str) -> Iterator[bytes]:
-    """Yield the numbers of a member of the archive. Raises `OSError` and `NoTensors`."""
+    """Yield the bytes of a member in pieces. Raises `OSError` and `NoTensors`."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as file:
             while piece := file.read(PIECE_BYTES):

@@ -1,7 +1,7 @@
-"""Results of `engine probe`, measured by the engine's interpreter and read by `plan`.
+"""Results of `engine probe`, measured by the engine's interpreter and used by `plan`.
 
-torch is in the engine's environment alone, so the measuring is a program of its own
-(`inside/probe.py`). What it found takes the place of the catalogue's figures for the same GPU.
+torch is in the engine's environment only, so a separate program measures (`inside/probe.py`). Its
+results replace the catalogue's figures for the same GPU.
 """
 
 import json
@@ -21,12 +21,12 @@ _NUMBERS: tuple[Number, ...] = ("bf16", "fp16", "fp8", "int8")
 
 
 class ProbeFileError(ValueError):
-    """A probe that did not run, a file that holds none, or one of another GPU."""
+    """A probe failed, a file holds no probe, or the probe is of another GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRate:
-    """A measured rate beside the data sheet's; `sheet` `None` where none states it."""
+    """Measured rate and its range. `sheet` is the data sheet's rate, `None` if not stated."""
 
     name: str
     value: float
@@ -41,7 +41,10 @@ class ComparedRate:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """The parts to measure: names of the program's parts, prompt lengths of attention."""
+    """Parameters of a probe: parts of the program to run, prompt lengths for attention.
+
+    All parts run if `parts` is empty.
+    """
 
     environment: Environment
     flavour: Flavour
@@ -52,7 +55,7 @@ class ProbeRequest:
 
     @property
     def arguments(self) -> list[str]:
-        # -P: nothing that lies beside the script may stand in for a package of that name.
+        # -P keeps files beside the script from being imported in place of packages.
         words = [str(self.environment.python), "-P", str(_SCRIPT)]
         words += ["--only", *self.parts] if self.parts else []
         words += ["--tokens", *map(str, self.tokens)] if self.tokens else []
@@ -60,7 +63,10 @@ class ProbeRequest:
 
 
 def measure(request: ProbeRequest, on_line: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """Runs it to its end. Blocking; raises `ProbeFileError` with what it printed last."""
+    """Run the probe and return its document. Blocking.
+
+    Raises `ProbeFileError` with the last lines of its output when it fails.
+    """
     environ = variables(os.environ, flavour=request.flavour)
     code, text = run(request.arguments, environ, on_line, timeout_s=request.timeout_s)
     lines = text.splitlines()
@@ -89,7 +95,7 @@ def _check_document(document: object, where: str) -> dict[str, Any]:
 
 
 def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
-    """The catalogue's entry for what was measured; `None` for a processor or an unknown GPU."""
+    """Return the catalogue's entry of the measured GPU, or `None` for a CPU or unknown GPU."""
     device = document["device"]
     if device.get("kind") != "gpu":
         return None
@@ -100,7 +106,7 @@ def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
 
 
 def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
-    """Return rates beside the data sheet's: bytes/s and FLOP/s."""
+    """Return the measured rates with the data sheet's: bandwidth in bytes/s, and FLOP/s."""
     gpu = gpu_of(document)
     found = []
     if item := document.get("bandwidth"):
@@ -114,7 +120,7 @@ def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
 
 
 def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
-    """The GPU with what was measured of it; raises `ProbeFileError` for another one's probe."""
+    """Return the GPU with its measured rates. Raises `ProbeFileError` for another GPU's probe."""
     device = document["device"]
     name = str(device.get("name"))
     if device.get("kind") != "gpu":
@@ -135,7 +141,10 @@ def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
 
 
 def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[float | str], float]]:
-    """By phase and tokens: plain and fused in seconds, or why not; how many times faster."""
+    """Return (phase, tokens, [plain, fused], speedup) of the attention kernels.
+
+    Plain and fused are seconds, or the reason why they were not measured; the speedup is then 0.
+    """
     kept: dict[tuple[str, int], dict[str, float | str]] = {}
     for element in document.get("attention", ()):
         seconds = element.get("seconds")
@@ -149,10 +158,10 @@ def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[flo
 
 
 def kv_transport(document: Mapping[str, Any]) -> str | None:
-    """Return how UCX reads the largest pieces, by its own table of protocols; `None`: not told.
+    """Return how UCX reads the largest pieces, or `None` if its protocol table does not say.
 
-    A row of the table is `range | description | transports`; the row above a table names what it is
-    for, and a read is `ucp_get`.
+    Rows of the table are `range | description | transports`. The row above each table names its
+    operation; a read is `ucp_get`.
     """
     is_read, transport = False, None
     for row in document.get("kv_transfer", {}).get("ucx", ()):

@@ -1,8 +1,8 @@
-"""Fetches torch's CPU build, which PyPI does not host.
+"""Download of torch's CPU build, which PyPI does not host.
 
-pip is asked first, with the person's own configuration (a mirror, a folder of wheels); then
-PyTorch's index, with a short timeout so that a machine without it loses seconds, not minutes.
-A file whose hash is locked must match it; others carry the hash that their index publishes.
+pip is tried first with the user's own configuration (a mirror, a folder of wheels), then PyTorch's
+index. The timeout is short, so that a machine without access loses seconds and not minutes. A file
+that the lock names must have its hash; others have the hash that their index publishes.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _TIMEOUT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class WheelSearch:
-    """The places to search, the interpreter, and the known hashes."""
+    """Search for a wheel: indexes, interpreter, target folder and the locked hashes."""
 
     python: Path
     pip: tuple[str, ...] | None
@@ -30,11 +30,14 @@ class WheelSearch:
     known_sha256: frozenset[str]
     find_links: Sequence[str] = ()
     index: str = INDEX
-    target: Sequence[str] = ()  # pip's words for another machine than this one
+    target: Sequence[str] = ()  # pip's arguments for another machine
 
 
 def fetch(search: WheelSearch, say: Say) -> Path | None:
-    """Return the wheel in `search.folder`; `None` where no place has one for this Python."""
+    """Download the wheel into `search.folder`, or return `None` if no index has it.
+
+    Raises `InstallError` when pip is missing or the hash is wrong.
+    """
     if search.pip is None:
         raise InstallError("pip is needed to fetch torch: apt-get install python3-pip")
     search.folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +80,7 @@ def _progress(line: str, say: Say) -> None:
 
 
 def _check(wheel: Path, known: frozenset[str]) -> None:
-    """A build that the lock knows by name must have its hash."""
+    """Raise `InstallError`, removing the file, if a locked build has another hash."""
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest not in known and "-cp311-cp311-manylinux_2_28_x86_64" in wheel.name:

@@ -1,7 +1,7 @@
-"""One server for a measurement: started, asked with `engine bench`'s own client, ended whole.
+"""Server for one measurement: start, load by `engine bench`'s client, complete stop.
 
-Every server of a ladder or a search runs under the same guard as the engines of `serve`, so that
-nothing of it is left, whichever way it ends. The next one waits until the GPU's memory is free.
+Every server of a ladder or a flag search runs under the same guard as the engines of `serve`, so
+that no process remains. After it has stopped, its GPU memory is awaited.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ END_S = 30.0
 
 
 class DidNotServe(Exception):
-    """The server ended, or gave no answer, before it could be measured."""
+    """A server ended or failed to answer before it could be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTrial:
-    """`words` makes the command for a port; `launch` is what the environment is made for."""
+    """Server to start. `words` returns the command for a port; `launch` sets its environment."""
 
     launch: EngineLaunch
     words: Callable[[int], Sequence[str]]
@@ -54,13 +54,13 @@ class ServerTrial:
 async def make_vllm_trial(
     launch: EngineLaunch, log: Path, start_limit_s: float, cpu: CpuOptions
 ) -> ServerTrial:
-    """Return a trial of the vLLM in the launch's environment, with the flags that it knows."""
+    """Return a trial of vLLM with the launch's flags. Raises `BadFlags`."""
     known = await asyncio.to_thread(known_flags, launch.environment)
     return ServerTrial(launch, partial(command, launch, known), log, start_limit_s, cpu)
 
 
 def file_name(name: str) -> str:
-    """Return a name of anything, as part of a file's."""
+    """Return a name with all characters but letters and digits replaced by dashes."""
     return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
 
 
@@ -73,7 +73,7 @@ class RunningServer:
     memory_before: int
 
     def memory_bytes(self) -> int:
-        """Return the GPU memory used since the start; without a GPU, that of its processes."""
+        """Return the GPU memory used since the start; without a GPU, the processes' memory."""
         gpus = bytes_in_use()
         if gpus is None:
             return sum(_held(pid) for pid in descendants(self.pid))
@@ -82,7 +82,10 @@ class RunningServer:
 
 @asynccontextmanager
 async def serving(trial: ServerTrial) -> AsyncIterator[RunningServer]:
-    """Raises `DidNotServe` with the cause from its log."""
+    """Start a server, yield it when it has answered a request, and stop it afterwards.
+
+    Raises `DidNotServe` with the cause from its log.
+    """
     port, before = free_port(), await asyncio.to_thread(bytes_in_use) or 0
     began = time.monotonic()
     process = await EngineProcess.start(
@@ -129,7 +132,7 @@ async def _either(ended: asyncio.Future[int], limit_s: float) -> None:
 
 
 async def _wait_for_memory(before: int) -> None:
-    """A driver gives memory back after the process is gone; the next engine needs it."""
+    """Wait until the GPU's memory is free: drivers release it after the process has ended."""
     deadline_s = time.monotonic() + FREED_S
     while time.monotonic() < deadline_s:
         used = await asyncio.to_thread(bytes_in_use)
@@ -139,7 +142,7 @@ async def _wait_for_memory(before: int) -> None:
 
 
 class TrialMeter:
-    """Runs of load against one server, by the client of `engine bench`."""
+    """Load runs against one server, sent by the client of `engine bench`."""
 
     def __init__(self, client: BenchClient, prompts: BenchPrompts, promise: BenchSlo) -> None:
         self._client, self._prompts, self._promise = client, prompts, promise
@@ -148,7 +151,7 @@ class TrialMeter:
         return run_of(loop, await self._client.run(loop, self._prompts), self._promise)
 
     async def point(self, loop: LoadProfile) -> RunSummary:
-        """Sum up a run whose every request was answered; raises `DidNotServe`."""
+        """Run a load and return its summary. Raises `DidNotServe` when a request fails."""
         run = await self.run(loop)
         failed = [sample.error for sample in run.samples if sample.error is not None]
         if failed or run.point is None:
@@ -160,7 +163,10 @@ class TrialMeter:
 async def meter(
     of: RunningServer, shape: PromptShape, promise: BenchSlo, *, seed: int = 0
 ) -> AsyncIterator[TrialMeter]:
-    """Raises `BackendError` when the server cannot be asked at all."""
+    """Yield a meter for a server, with calibrated prompts.
+
+    Raises `BackendError` when the server does not answer the calibration.
+    """
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     http = HttpClient(PoolLimits(connections=CONNECTIONS, waiters=CONNECTIONS))
     try:
@@ -173,7 +179,7 @@ async def meter(
 
 
 def _held(pid: int) -> int:
-    """Return bytes that are a process's own share, or 0 when it is gone."""
+    """Return a process's memory in bytes (its proportional share), or 0 if it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:

@@ -1,22 +1,25 @@
-"""Which flags to try next: coordinate descent whose candidates are halved as they are looked at.
+"""Search for the best flags: coordinate descent with successive halving. Pure.
 
-Pure: arms out, scores in (more is better), so that a log of answers replays a search to where it
-stopped. One dimension after the other, the other choices staying as the best arm so far has them;
-its candidates are measured shortly, those that may still win longer, until the last level decides.
-A candidate takes the place of the best only when it is better by more than `margin`: what noise
-could do must not change a flag. Rounds over all dimensions end when one brings nothing.
+The search yields trials and receives scores (higher is better), so that a log of scores replays it.
+It improves one dimension at a time and keeps the best choices of the others. Candidates are
+measured briefly first, and those that may still win are measured longer. A candidate replaces the
+best only if it is better by more than `margin`, so that noise does not change a flag. The search
+ends when a round over all dimensions brings no change.
 """
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-Arm = tuple[str, ...]  # the name of one choice in each dimension
+Arm = tuple[str, ...]  # name of the chosen value in each dimension
 
 
 @dataclass(frozen=True, slots=True)
 class FlagValue:
-    """`exact`: the same model, number for number; others are for `engine eval` to judge."""
+    """Value of a flag. `exact` values do not change the model's numbers.
+
+    Other values have to be judged by `engine eval`.
+    """
 
     name: str
     flags: tuple[str, ...] = ()
@@ -25,7 +28,7 @@ class FlagValue:
 
 @dataclass(frozen=True, slots=True)
 class FlagDimension:
-    """The first choice is vLLM's own default, without a flag."""
+    """Flag and its values. The first one is vLLM's default, without a flag."""
 
     name: str
     choices: tuple[FlagValue, ...]
@@ -33,7 +36,10 @@ class FlagDimension:
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """Measure this arm at a level (0 is the shortest); stop early by what `rival` reached there."""
+    """Request to measure an arm at a level; level 0 is the shortest.
+
+    The trial may stop early if it is far behind what `rival` reached at this level.
+    """
 
     arm: Arm
     level: int
@@ -46,7 +52,10 @@ class TrialRequest:
 
 @dataclass(frozen=True, slots=True)
 class TuneEffort:
-    """`slack`: how far behind at a short look a candidate may be that still gets a longer one."""
+    """Effort of a search. `margin` and `slack` are shares of the best score.
+
+    A candidate that is at most `slack` behind in a short trial gets a longer one.
+    """
 
     levels: int = 2
     rounds: int = 2
@@ -55,7 +64,7 @@ class TuneEffort:
 
 
 class BaselineFailed(Exception):
-    """vLLM's defaults themselves could not be measured: there is nothing to compare with."""
+    """vLLM's defaults could not be measured, so that there is nothing to compare with."""
 
 
 Search = Generator[TrialRequest, float | None, Arm]
@@ -63,7 +72,10 @@ Score = Callable[[Arm, int, Arm | None], Generator[TrialRequest, float | None, f
 
 
 def search(space: Sequence[FlagDimension], effort: TuneEffort) -> Search:
-    """Yields what to measure, is sent its score (`None`: failed); returns the best arm."""
+    """Yield trial requests, receive their scores (`None`: failed), and return the best arm.
+
+    Raises `BaselineFailed` when the defaults have no score.
+    """
     known: dict[tuple[Arm, int], float | None] = {}
 
     def score(
@@ -90,7 +102,7 @@ def search(space: Sequence[FlagDimension], effort: TuneEffort) -> Search:
 def _along(
     space: Sequence[FlagDimension], place: int, best: Arm, effort: TuneEffort, score: Score
 ) -> Search:
-    """Yield the best arm along one dimension."""
+    """Yield trials along one dimension. Return its best arm."""
     left = [
         (*best[:place], choice.name, *best[place + 1 :])
         for choice in space[place].choices
@@ -109,7 +121,7 @@ def _along(
 
 
 def _above(score: float, share: float) -> float:
-    """Better by that share; scores may be negative, as those of times are."""
+    """Return a score that is better by a share. Scores of times are negative."""
     return score + abs(score) * share
 
 
@@ -118,7 +130,10 @@ def defaults(space: Sequence[FlagDimension]) -> Arm:
 
 
 def choose_arm(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Arm:
-    """The arm with these choices by dimension; raises `ValueError` at one that is not there."""
+    """Return the arm with these choices by dimension, and defaults for the others.
+
+    Raises `ValueError` when a dimension or choice does not exist.
+    """
     names = {dimension.name: [choice.name for choice in dimension.choices] for dimension in space}
     for name, choice in choices.items():
         if name not in names:
@@ -151,7 +166,7 @@ def _choices(space: Sequence[FlagDimension], arm: Arm) -> list[FlagValue]:
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """One load on one server: `good` when it kept the promise."""
+    """Throughput at one load (concurrent requests). `good` if it was inside the SLO."""
 
     load: int
     tokens_s: float
@@ -160,7 +175,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class LoadSearch:
-    """The result of a search for the best load; `stopped` when it was hopeless."""
+    """Result of a load search. `stopped` if it was ended early as hopeless."""
 
     seen: tuple[LoadPoint, ...]
     stopped: bool = False
@@ -183,11 +198,12 @@ def search_upwards(
     before: Sequence[LoadPoint] = (),
     most: int = 4096,
 ) -> Generator[int, LoadPoint, LoadSearch]:
-    """Yields requests at once, is sent what came of them: the most throughput within a promise.
+    """Yield loads, receive their results, and return the search for the best load in the SLO.
 
-    From `first` upwards while it grows and the promise holds, downwards while it does not, then
-    once between the last good and the first bad. Early over where the rival is far better, and
-    where a shorter look (`before`) has already been above `first` and come back.
+    Loads are concurrent requests. From `first` they rise while throughput grows inside the SLO, or
+    fall while it is missed; a last load lies between the best good and the lowest bad one. The
+    search ends early if `rival` is far better at a load, or if a shorter trial (`before`) has
+    already tried higher loads.
     """
     seen: list[LoadPoint] = []
     load = first
@@ -199,7 +215,7 @@ def search_upwards(
         good = [event.load for event in seen if event.good]
         bad = [event.load for event in seen if not event.good]
         if not good:
-            load = int(load / STEP)  # down to none: 1 is the last
+            load = int(load / STEP)  # 1 is the last load
             if load < 1:
                 return LoadSearch(tuple(seen))
         elif bad:
@@ -218,7 +234,7 @@ def search_upwards(
 
 
 def search_each(loads: Sequence[int]) -> Generator[int, LoadPoint, LoadSearch]:
-    """Yields each load, and lower ones where the promise holds at none of them."""
+    """Yield each load, then lower ones while none is inside the SLO. Return the results."""
     seen: list[LoadPoint] = []
     left = list(loads)
     while left:

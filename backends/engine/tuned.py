@@ -1,8 +1,8 @@
-"""A profile: flags that a search found, of what and by how much; `serve` starts engines with it.
+"""Profile of tuned flags: the result of a search, which `serve` starts engines with.
 
     {"breakeven_profile": 1, "flags": ["--max-num-seqs", "1024"]}
 
-is all that a start needs; the rest says what it was measured for, and what it is worth.
+A start needs these members only. The others say what was measured, and the gain.
 """
 
 import hashlib
@@ -58,12 +58,15 @@ _SETTINGS = frozenset(
 
 
 class ProfileError(ValueError):
-    """A file that holds no profile."""
+    """A file holds no profile; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedProfile:
-    """`config_sha256` is of the model's config.json; `None` where a person wrote the file."""
+    """Flags of a profile. `config_sha256` is the hash of the model's config.json.
+
+    It is `None` if a person wrote the file.
+    """
 
     flags: tuple[str, ...]
     config_sha256: str | None = None
@@ -81,7 +84,7 @@ def write(path: Path, flags: Sequence[str], model: Path, about: Mapping[str, Any
 
 
 def read(path: Path) -> TunedProfile:
-    """Raises `ProfileError` with what is wrong, in words for a person."""
+    """Read a profile. Raises `ProfileError` when the file is missing or not valid."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -111,7 +114,7 @@ def digest(model: Path) -> str:
 
 
 def remove_flags(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]:
-    """Return a profile's flags less those that a person states, who wins."""
+    """Return a profile's flags without those that the user states, which take precedence."""
     names = {_name(word) for word in stated if word.startswith("--")}
     kept: list[str] = []
     leaves_out = False
@@ -124,7 +127,7 @@ def remove_flags(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]
 
 
 def number(flags: Sequence[str], name: str) -> int | None:
-    """Return the value of a numeric flag, in either form; the last one counts."""
+    """Return the value of a numeric flag (`--x 1` or `--x=1`), or `None`. The last one counts."""
     found = None
     for place, word in enumerate(flags):
         head, equals, value = word.partition("=")
@@ -135,5 +138,5 @@ def number(flags: Sequence[str], name: str) -> int | None:
 
 
 def _name(word: str) -> str:
-    """`--no-enable-x` and `--enable-x=1` speak of one thing."""
+    """Return a flag's name, equal for `--enable-x=1` and `--no-enable-x`."""
     return word.partition("=")[0].replace("_", "-").replace("--no-", "--", 1)

@@ -1,7 +1,7 @@
-"""Measures what a search asks for, keeps it, and compares its best with vLLM's defaults at the end.
+"""Run of a flag search: measures and logs trials, then compares the best with defaults.
 
-The comparison is made of fresh servers in turn (defaults, best, defaults, best), because a machine
-that grew warmer or busier during a search would otherwise be taken for a better flag.
+The comparison alternates fresh servers (defaults, best, defaults, best). A machine that became
+warmer or busier during the search would otherwise be mistaken for an effect of a flag.
 """
 
 import time
@@ -51,14 +51,14 @@ from backends.errors import BackendError
 Objective = Literal["ttft", "tpot", "throughput", "cost"]
 NAME = "tune"
 FINALS = 4
-_OF_LEVEL = (1.5, 3.0)  # requests of a load, in times of how many are at once
+_OF_LEVEL = (1.5, 3.0)  # requests of a run by level, as a factor of concurrency
 _LEAST = 12
 _SPREAD_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class TuneGoal:
-    """The goal of a search; a load keeps the promise by its 99th percentiles."""
+    """Goal of a search. A load is inside the SLO if its 99th percentiles are."""
 
     objective: Objective
     promise: BenchSlo
@@ -66,7 +66,7 @@ class TuneGoal:
 
     @property
     def by_load(self) -> bool:
-        """Return whether the load is part of the answer; else one is given."""
+        """Return whether the search also chooses the load. Otherwise the load is given."""
         return self.objective in ("throughput", "cost")
 
     @property
@@ -81,7 +81,7 @@ class TuneGoal:
         )
 
     def figure(self, point: RunSummary) -> float:
-        """In `unit`."""
+        """Return the figure that the goal compares, in `unit`."""
         if self.objective in ("ttft", "tpot"):
             return _of(getattr(point, self.objective), 50)
         tokens = point.rates.output_tokens
@@ -95,7 +95,7 @@ class TuneGoal:
         return figure if self.objective == "throughput" else -figure
 
     def gain(self, best: float, default: float) -> float:
-        """Return how many times better a value is; 1 is equal."""
+        """Return the factor by which `best` is better than `default`; 1 is equal."""
         return best / default if self.objective == "throughput" else default / best
 
 
@@ -105,7 +105,10 @@ def _of(values: Sequence[Percentile], percent: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TuneRun:
-    """`first`: requests at once to begin with, or those that are asked for TTFT and TPOT."""
+    """Parameters of a search. `first` is the number of concurrent requests to start with.
+
+    For TTFT and TPOT it is the load of all trials.
+    """
 
     model: Path
     environment: Environment
@@ -116,16 +119,16 @@ class TuneRun:
     logs: Path
     space: tuple[FlagDimension, ...]
     effort: TuneEffort = field(default_factory=TuneEffort)
-    base: tuple[str, ...] = ()  # flags of every server, the defaults' included
+    base: tuple[str, ...] = ()  # flags of every server, including the baseline
     start_limit_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """`best` and figures in the goal's unit; without `ended` the search goes on another time.
+    """Result of a search so far. `finals` are in the goal's unit.
 
-    `gain` is of the means, `turns` of each turn of the comparison at the end; `failed`: why that
-    has no result.
+    If `ended` is false, the search can continue in another run. `gain` compares means, `turns` are
+    the gains of each turn of the comparison. `failed` says why the comparison has no result.
     """
 
     best: Arm
@@ -138,7 +141,10 @@ class TuneResult:
 
     @property
     def is_better(self) -> bool:
-        """Better than the defaults in every turn: one that is lost makes the mean chance."""
+        """Return whether the best arm beat the defaults in every turn of the comparison.
+
+        With one lost turn, a better mean may be chance.
+        """
         return self.gain > 1 and all(turn > 1 for turn in self.turns)
 
 
@@ -150,10 +156,10 @@ async def tune(
     until_s: float,
     arm: Arm | None = None,
 ) -> TuneResult:
-    """Searches until `until_s` of the monotonic clock; raises `BaselineFailed` with the cause.
+    """Search until the monotonic time `until_s`, then compare the best arm with the defaults.
 
-    With `arm` nothing is searched: it is compared with the defaults. Defaults that failed are tried
-    again by the next call: what kept them from serving was no flag of the search.
+    With `arm` there is no search, only the comparison. If the defaults failed, the next call tries
+    them again, because no flag of the search caused it. Raises `BaselineFailed` with the cause.
     """
     if arm is not None:
         return await _compare_arms(tuning, log, say, arm, 0, until_s)
@@ -190,10 +196,10 @@ async def _compare_arms(
     trials: int,
     until_s: float,
 ) -> TuneResult:
-    """Defaults, best, defaults, best; the means are compared.
+    """Measure defaults, best, defaults, best, and compare the means.
 
-    Where the load is part of the answer, each at the load that it chose and at the other's: a climb
-    that chance ended early would make its arm look slow.
+    If the search chooses the load, both are measured at the loads that each has chosen. A load
+    search that ended early by chance would otherwise make its arm look slow.
     """
     last = tuning.effort.levels - 1
     pair = [TrialRequest(arm, last) for arm in (defaults(tuning.space), best)]
@@ -230,9 +236,10 @@ async def _compare_arms(
 
 
 class _Servers:
-    """The server of the arm that was asked for last; another arm's takes its place.
+    """Server of the arm that was requested last, reused while the arm stays the same.
 
-    A longer look mostly follows the shorter one of its arm: a start costs more than a look.
+    A longer trial mostly follows a shorter one of the same arm, and a start costs more than a
+    trial.
     """
 
     def __init__(self, tuning: TuneRun) -> None:
@@ -252,7 +259,7 @@ class _Servers:
         await self._open.aclose()
 
     async def of(self, arm: Arm) -> RunningServer:
-        """Raises what a start may: `DidNotServe`, `BadFlags`, `OSError`."""
+        """Return a server of the arm. Raises `DidNotServe`, `BadFlags` or `OSError`."""
         if self._arm == arm and self._server is not None:
             return self._server
         await self.end()
@@ -281,7 +288,7 @@ async def _try_arm(
     servers: _Servers,
     loads: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Return an arm's result on its server, at these loads if any are named, or its failure."""
+    """Return an arm's log entry: its result, at `loads` if given, or its failure."""
     began = time.monotonic()
     entry: dict[str, Any] = {"flags": _launch(tuning, ask.arm).flags}
     try:
@@ -290,7 +297,7 @@ async def _try_arm(
         steps = search_each(loads) if loads else _steps(tuning, ask, done)
         entry |= await _measure_arm(tuning, ask.level, server, steps)
     except (DidNotServe, BackendError, BadFlags, OSError) as error:
-        await servers.end()  # whatever state it is in, the next look gets a fresh one
+        await servers.end()  # the next trial gets a fresh server
         entry["failed"] = str(error)[:600]
     return entry | {"seconds": round(time.monotonic() - began, 1)}
 
@@ -326,7 +333,7 @@ async def _measure_arm(
 def _steps(
     tuning: TuneRun, ask: TrialRequest, done: Mapping[str, Mapping[str, Any]]
 ) -> Generator[int, LoadPoint, LoadSearch]:
-    """Return the loads of one server: one, or as many as it takes to find the most that it can."""
+    """Return the load search of one trial: a single load, or a search for the best one."""
     if not tuning.goal.by_load:
         return _only(tuning.first)
     looks = _entries_of(done, ask.arm)
@@ -338,7 +345,7 @@ def _steps(
 
 
 def _entries_of(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
-    """Return all that this arm came to, in the order in which it was looked at."""
+    """Return all log entries of an arm, in the order of their trials."""
     name = " | ".join(arm)
     return [entry for key, entry in done.items() if key.rpartition(" @ ")[0] == name]
 
@@ -348,7 +355,7 @@ def _points_of(entry: Mapping[str, Any]) -> list[LoadPoint]:
 
 
 def _only(load: int) -> Generator[int, LoadPoint, LoadSearch]:
-    """Times at one load: the promise is no matter of them."""
+    """Yield one load. Return its result as good: the SLO does not matter."""
     seen = yield load
     return LoadSearch((LoadPoint(seen.load, seen.tokens_s, good=True),))
 

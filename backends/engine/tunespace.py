@@ -1,8 +1,7 @@
-"""The flags of vLLM that a search may change, for this kind of machine and model.
+"""Flags of vLLM that a search may change, for this machine and model.
 
-Dimensions come in the order of what they were seen to bring (8B and 70B shapes on one H200, vLLM
-0.25.1, 2026-11-22). A choice that this vLLM or this GPU does not know fails to start, which costs a
-search one short trial and no more.
+Dimensions are ordered by observed gain (8B and 70B shapes on one H200, vLLM 0.25.1, 2026-11-22). A
+value that this vLLM or GPU does not support fails to start, which costs one short trial.
 """
 
 import json
@@ -17,7 +16,10 @@ DEFAULT = "default"
 def tuning_space(
     host: LadderHost, *, exact: bool = False, names: Iterable[str] = ()
 ) -> tuple[FlagDimension, ...]:
-    """`exact` leaves out what changes the model's numbers; `names` picks dimensions."""
+    """Return the dimensions of a search.
+
+    `exact` leaves out values that change the model's numbers. `names` selects dimensions.
+    """
     wanted = set(names)
     found = []
     for dimension in (*_everywhere(host), *(_on_gpus(host) if host.gpu else ())):

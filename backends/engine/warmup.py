@@ -1,7 +1,7 @@
-"""Is an engine ready? Only a real answer says so.
+"""Readiness of an engine: it is ready when it has answered a real request.
 
-The warm-up asks for one token with its log-probability, because the first such request is the one
-that allocates and compiles.
+The warm-up requests one token with its log-probability, because the first request of that kind
+allocates and compiles.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _REQUEST_TIMEOUT_S = 300.0
 
 
 class WarmUpFailed(Exception):
-    """The engine answers on its port, but not to a request."""
+    """An engine's port answers, but a request failed."""
 
 
 async def answers_health(client: httpx.AsyncClient, base_url: str) -> bool:
@@ -28,7 +28,7 @@ async def answers_health(client: httpx.AsyncClient, base_url: str) -> bool:
 
 
 async def warm_up(client: httpx.AsyncClient, base_url: str, model: str, kind: TaskName) -> None:
-    """One request of the kind that the model serves."""
+    """Send one request of the engine's task. Raises `WarmUpFailed` when it fails."""
     task = TASKS[kind]
     path, told = task.path, task.told
     try:

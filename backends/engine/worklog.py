@@ -1,9 +1,8 @@
-"""A log of finished steps as JSON lines, from which an interrupted run continues.
+"""Log of finished steps as JSON lines, from which an interrupted run continues.
 
-The first line says what the work is of. A file of other work is refused rather than mixed with
-this one. A last line that was cut off (a kill while writing) counts as not written. One process
-works on a log at a time: two would write over each other, and each would take the other's engine
-for what a killed run has left.
+The first line describes the work. A file of other work is refused. An incomplete last line (a kill
+during a write) is ignored. Only one process may use a log at a time: two would overwrite each
+other's entries, and each would take the other's engine for a leftover.
 """
 
 import fcntl
@@ -15,14 +14,14 @@ from typing import Any
 
 
 class OtherWork(ValueError):
-    """The log cannot be used: it is of another model, load or engine, or another process has it."""
+    """A log cannot be used: it is of other work, not writable, or in use by another process."""
 
 
 @contextmanager
 def open_log(path: Path) -> Iterator[None]:
-    """The log for this process alone; raises `OtherWork` while another one has it.
+    """Lock a log for this process. Raises `OtherWork` when another process has it.
 
-    The lock is the kernel's: it ends with the process that holds it, however that ends.
+    The kernel releases the lock when the process ends, even by a kill.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +38,7 @@ def open_log(path: Path) -> Iterator[None]:
 
 
 class WorkLog:
-    """Entries by key; of several with one key the last counts."""
+    """Entries of a log by key. Of several entries with one key the last one counts."""
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self._path = path
@@ -66,7 +65,10 @@ class WorkLog:
         return self._done
 
     def add(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises `OtherWork` where the disk takes no more: what is not kept would be done again."""
+        """Append an entry and return it. Raises `OtherWork` when it cannot be written.
+
+        An entry that is not kept would be measured again.
+        """
         line = {"key": key, **json.loads(json.dumps(entry))}
         try:
             with self._path.open("a", encoding="utf-8") as file:
@@ -77,7 +79,7 @@ class WorkLog:
         return line
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Whole lines; the file is cut back to them."""
+        """Return the complete lines, after removing an incomplete last line from the file."""
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:

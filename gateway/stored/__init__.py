@@ -1,1 +1,1 @@
-"""Endpoints for stored answers and conversations."""
+"""HTTP endpoints of stored answers and conversations."""

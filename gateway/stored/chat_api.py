@@ -1,4 +1,7 @@
-"""`/v1/chat/completions/ID`: stored chat completions. Another team's completion does not exist."""
+"""Routes of stored chat completions below `/v1/chat/completions`.
+
+Another team's completion is answered with 404.
+"""
 
 from typing import Any, Final
 
@@ -25,11 +28,11 @@ from ledger.stored_objects import PAGE_BYTES, ObjectQuery
 
 WHAT: Final = "Chat completion"
 PAGE: Final = 100
-SEARCHED: Final = 2_000  # completions that one request with a filter looks at
+SEARCHED: Final = 2_000  # completions that one filtered request may read
 
 
 def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
-    """The routes of stored chat completions."""
+    """Return the routes of stored chat completions."""
     router = APIRouter(prefix=CHAT_PATH, tags=["stored answers"])
 
     @router.get("", summary="The team's stored chat completions")
@@ -93,7 +96,7 @@ def _shown(found: StoredDocument) -> dict[str, Any]:
 
 
 def _metadata_filter(request: Request) -> dict[str, str]:
-    """Return what `metadata[NAME]=VALUE` in the query asks for."""
+    """Return the filter by metadata in the query, written `metadata[NAME]=VALUE`."""
     return {
         name[len("metadata[") : -1]: value
         for name, value in request.query_params.items()
@@ -104,9 +107,9 @@ def _metadata_filter(request: Request) -> dict[str, str]:
 async def _search(
     store: ObjectStore, query: ObjectQuery, limit: int, model: str | None, wanted: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the first `limit` completions that fit, of those that one request looks at.
+    """Return the first `limit` completions that match, out of those one request may read.
 
-    There are fewer where they are large; `after` goes on behind them.
+    The page has fewer if completions are large; `after` continues behind it.
     """
     found: list[dict[str, Any]] = []
     size, more = 0, True

@@ -1,6 +1,6 @@
-"""`/v1/conversations`: a team's conversations and the items in them.
+"""Routes of a team's conversations and their items: `/v1/conversations`.
 
-An item that a confined key wrote confines every answer that goes on from it.
+An item written by a key with a residency restriction restricts every answer that continues from it.
 """
 
 from dataclasses import replace
@@ -34,23 +34,23 @@ from ledger.stored_objects import ObjectQuery
 from router.policy import tighten
 from router.types import Residency
 
-ITEMS_LIMIT: Final = 20  # of one request, as OpenAI documents it
+ITEMS_LIMIT: Final = 20  # items of one request, as documented by OpenAI
 WHAT, ITEM = "Conversation", "Item"
 _US: Final = 1_000_000
-_NEXT: Final = {"role": "user", "content": "-"}  # a turn that goes on from the items
+_NEXT: Final = {"role": "user", "content": "-"}  # a turn that continues from the items
 
 
 class ConversationBook:
-    """The work of the routes on a team's conversations."""
+    """Operations of the routes on a team's conversations."""
 
     def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
-        """`limit_bytes`: the most that the items of one request may take."""
+        """Create the operations. `limit_bytes` is the maximum size of one request's items."""
         self._store = store
         self._continuation = RequestContinuation(store, limit_bytes)
         self._new_id = BatchIds()
 
     async def create(self, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
-        """Store a conversation with its first items."""
+        """Store a new conversation with its first items. Return the conversation."""
         name, now_us = self._new_id("conv_"), self._store.wall_us()
         conversation = {
             "id": name,
@@ -65,11 +65,11 @@ class ConversationBook:
         return conversation
 
     async def find(self, name: str, identity: Identity) -> StoredDocument:
-        """Return the conversation; raises `RequestError` 404."""
+        """Return the conversation. Raises `RequestError` 404 when the team has none of this id."""
         return await find_stored(self._store, identity, name, "conversation", WHAT)
 
     async def update(self, name: str, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
-        """Replace the conversation's metadata."""
+        """Replace the conversation's metadata. Return the conversation."""
         found = await self.find(name, identity)
         changed = {**found.content, "metadata": metadata_of(body)}
         await store_or_refuse(self._store, [found.with_content(changed)], replaces=True)
@@ -78,14 +78,14 @@ class ConversationBook:
     async def add_items(
         self, name: str, body: dict[str, Any], identity: Identity
     ) -> dict[str, Any]:
-        """Append items."""
+        """Append items to a conversation. Return them as a list object."""
         await self.find(name, identity)
         documents = await self._items(body, name, identity)
         await store_or_refuse(self._store, documents, renews=name)
         return list_object([document.content for document in documents], more=False)
 
     async def find_item(self, name: str, item_id: str, identity: Identity) -> StoredDocument:
-        """Return an item of the conversation; raises `RequestError` 404."""
+        """Return an item of the conversation. Raises `RequestError` 404 when it does not exist."""
         await self.find(name, identity)
         found = await find_stored(self._store, identity, item_id, "item", ITEM)
         if found.parent != name:
@@ -93,13 +93,16 @@ class ConversationBook:
         return found
 
     async def delete(self, name: str, identity: Identity) -> None:
-        """Delete an object of the team and, of a conversation, its items."""
+        """Delete an object of the team; for a conversation, its items as well."""
         await self._store.delete(identity.team_id, name)
 
     async def _items(
         self, body: dict[str, Any], conversation: str, identity: Identity
     ) -> list[StoredDocument]:
-        """Return the items; raises `RequestError` for one that would refuse every later turn."""
+        """Return the request's items as documents.
+
+        Raises `RequestError` when an item would make every later turn fail.
+        """
         given = [dict(item) for _, item in iterate_objects(body.get("items"), "items")]
         if len(given) > ITEMS_LIMIT:
             raise invalid_error(
@@ -141,7 +144,7 @@ class ConversationBook:
 
 
 def conversations_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
-    """The routes of conversations."""
+    """Return the routes of conversations."""
     router = APIRouter(prefix="/v1/conversations", tags=["stored answers"])
     book = ConversationBook(store, limits.size_bytes)
 

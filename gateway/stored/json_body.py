@@ -1,4 +1,4 @@
-"""Bodies of the small requests about stored objects: read within bounds, checked."""
+"""Reader of JSON request bodies for stored objects, limited in size and time."""
 
 import asyncio
 from typing import Any, Final
@@ -14,16 +14,16 @@ JSON_TYPE: Final = "application/json"
 
 
 class BodyLimits(msgspec.Struct, frozen=True):
-    """`receive_s`: how long a body may take to arrive."""
+    """Limits of a request body. `receive_s` is the maximum time until it has arrived."""
 
     size_bytes: int
     receive_s: float
 
 
 async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, Any]:
-    """Return the body; an empty one is an empty object.
+    """Return the request's body as a JSON object. An empty body is an empty object.
 
-    Raises `RequestError` for one that is too large, late, or no object.
+    Raises `RequestError` when the body is too large, too late, or not a JSON object.
     """
     text = b""
     try:

@@ -1,4 +1,4 @@
-"""Pages of lists as OpenAI's clients read them. Pure but for the query's types."""
+"""Pages of list objects in OpenAI's format, and access to a team's stored objects."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ Order = Literal["asc", "desc"]
 
 
 def list_object(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
-    """Return a page; `after` of the next is its `last_id`."""
+    """Return a list object. Its `last_id` is the `after` of the next page."""
     return {
         "object": "list",
         "data": list(objects),
@@ -30,9 +30,9 @@ def list_object(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, A
 def page_of(
     objects: Sequence[dict[str, Any]], *, after: str | None, limit: int, order: Order
 ) -> dict[str, Any]:
-    """Return a page of objects that stand in the order of their making.
+    """Return a page of `objects`, which are in order of creation.
 
-    Raises `RequestError` 404 where `after` is none of them.
+    Raises `RequestError` 404 when `after` is not among them.
     """
     ordered = list(objects) if order == "asc" else list(reversed(objects))
     start = 0
@@ -48,7 +48,10 @@ def page_of(
 async def stored_page(
     store: ObjectStore, query: ObjectQuery, shown: Callable[[StoredDocument], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a page of stored objects: fewer than `query.limit` where they are large."""
+    """Return a page of stored objects. It has fewer than `query.limit` if they are large.
+
+    Raises `RequestError` 404 when `after` is not in the list.
+    """
     found = await store.list_page(query)
     if found is None:
         raise missing_after(query.after or "")
@@ -58,7 +61,7 @@ async def stored_page(
 async def find_stored(
     store: ObjectStore, identity: Identity, object_id: str, kind: str, what: str
 ) -> StoredDocument:
-    """Return the team's object; raises `RequestError` 404, also for another team's."""
+    """Return the team's object. Raises `RequestError` 404, also for another team's object."""
     found = await store.find(identity.team_id, object_id)
     if found is None or found.kind != kind:
         raise not_found(what, object_id)
@@ -72,10 +75,10 @@ async def store_or_refuse(
     renews: str | None = None,
     replaces: bool = False,
 ) -> None:
-    """Store the objects; raises `RequestError` where they cannot be.
+    """Store the objects. Raises `RequestError` when they cannot be stored.
 
-    `renews`: the conversation that they belong to, which stays as long as they do. `replaces`:
-    the first one is stored already; one that was deleted meanwhile stays so.
+    `renews` is the conversation that they belong to, which is then kept as long as they are.
+    `replaces` means that the first object exists already; if it was deleted, it stays deleted.
     """
     refusal = await store.store(documents, renews=renews, replaces=replaces)
     if refusal == "unavailable":

@@ -1,4 +1,7 @@
-"""Routes of stored answers where a host stores none: each says so, and what to do instead."""
+"""Routes of stored answers on a host that stores none: each one returns an error.
+
+The error says what to send instead.
+"""
 
 from typing import Final
 
@@ -31,7 +34,10 @@ _ROUTES: Final = (
 
 
 def not_stored_router() -> APIRouter:
-    """Return the routes; a client that begins with one learns it before its first turn."""
+    """Return routes that refuse every request.
+
+    A client that creates a conversation first gets the error before its first turn.
+    """
     router = APIRouter(include_in_schema=False)
     for method, path in _ROUTES:
         router.add_api_route(path, _refuse, methods=[method])

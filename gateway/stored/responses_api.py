@@ -1,6 +1,6 @@
-"""`/v1/responses/ID`: stored answers, their input and their end.
+"""Routes of stored responses, their input and their cancellation: `/v1/responses/ID`.
 
-Another team's answer does not exist.
+Another team's response is answered with 404.
 """
 
 from typing import Annotated, Any
@@ -88,7 +88,7 @@ def responses_router(store: ObjectStore, bounds: FollowBounds) -> APIRouter:
 async def _cancelled(
     store: ObjectStore, identity: Identity, response: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the answer once it is asked to end, or as it ended before."""
+    """Cancel a background response. Return it as cancelled, or as it had already ended."""
     if response["status"] not in UNFINISHED:
         return response
     if await store.cancel(identity.team_id, response["id"]):

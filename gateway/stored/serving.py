@@ -1,4 +1,4 @@
-"""Stored answers of a worker: where they are kept, and the routes that clients see."""
+"""Composition of stored answers in a worker: the object store and the routes."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -22,13 +22,16 @@ from gateway.stored.json_body import BodyLimits
 from gateway.stored.not_stored import not_stored_router
 from gateway.stored.responses_api import responses_router
 
-FORGET_S = 60.0  # from one look for expired objects to the next
-FIRST_WORKER = 0  # of a host: it deletes what expired
+FORGET_S = 60.0  # between two deletions of expired objects
+FIRST_WORKER = 0  # the worker of a host that deletes expired objects
 
 
 @dataclass(frozen=True, slots=True)
 class StoredParts:
-    """`store` is None where nothing is stored; its routes say so."""
+    """Stored answers of a worker. `store` is `None` if storing is disabled.
+
+    The routes then return an error that says so.
+    """
 
     store: ObjectStore | None = None
     background: BackgroundResponses | None = None
@@ -36,7 +39,7 @@ class StoredParts:
     forgets: bool = False
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
-        """Return tasks that run beside the requests."""
+        """Return the tasks to run in the background for the life of the worker."""
         chores = []
         if self.background is not None:
             chores.append(self.background.watch())
@@ -45,7 +48,7 @@ class StoredParts:
         return chores
 
     async def end_background(self) -> None:
-        """End what is made in the background: the worker stops."""
+        """End all background responses, because the worker stops."""
         if self.background is not None:
             await self.background.end_all()
 
@@ -57,7 +60,7 @@ class StoredParts:
 def serve_stored(
     settings: Settings, runtime: Runtime, worker: int, clock: Clock, hot: InferenceApi
 ) -> StoredParts:
-    """Open the store of a worker, and let its inference API use it."""
+    """Open the worker's object store and connect it to the inference API. Return its parts."""
     section, server = settings.store, settings.server
     if not section.enabled:
         hot.storage = NoStoredResponses(unasked=True)
@@ -76,7 +79,7 @@ def serve_stored(
 
 
 async def _forget(store: ObjectStore) -> None:
-    """Run for ever: delete what expired."""
+    """Delete expired objects, forever, every `FORGET_S` seconds."""
     while True:
         while await store.forget_expired():
             pass

@@ -1,1 +1,1 @@
-"""A bundle of the engine and its tools for a host without a network."""
+"""Bundles of the engine and its tools for hosts without a network."""

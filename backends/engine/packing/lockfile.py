@@ -1,7 +1,7 @@
-"""Reads a locked set for another machine: which of its lines hold there, with their hashes.
+"""Parser of locks for another machine: the packages that apply there, with their hashes.
 
-pip judges the conditions of a lock by the Python that it runs on, also where it downloads for
-another one; a bundle is for the host that it goes to.
+pip evaluates a lock's markers for the Python that it runs on, even when it downloads for another
+one. A bundle needs them evaluated for its target host.
 """
 
 import re
@@ -18,7 +18,10 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)\s*(?:;\s*([^\\]
 
 @dataclass(frozen=True, slots=True)
 class WheelPlatform:
-    """`python` is "3.11"; `glibc` the newest C library that a wheel may ask for, (2, 34)."""
+    """Target machine of wheels. `python` is a version such as "3.11".
+
+    `glibc` is the newest C library that a wheel may require, such as (2, 34).
+    """
 
     python: str
     machine: str = "x86_64"
@@ -26,7 +29,7 @@ class WheelPlatform:
 
     @property
     def pip_arguments(self) -> list[str]:
-        """Return the arguments that make `pip download` choose packages for the target."""
+        """Return the arguments with which `pip download` selects packages for this platform."""
         words = ["--python-version", self.python, "--implementation", "cp"]
         for minor in range(self.glibc[1], 4, -1):
             words += ["--platform", f"manylinux_2_{minor}_{self.machine}"]
@@ -48,7 +51,7 @@ class LockedPackage:
 
 
 def read_lock(lock: Path, target: WheelPlatform) -> list[LockedPackage]:
-    """Return a lock's packages for a target. Raises `InstallError` for a line without a hash."""
+    """Return a lock's packages for a platform. Raises `InstallError` when a hash is missing."""
     return list(_entries(lock, target))
 
 
@@ -67,7 +70,10 @@ def _entries(lock: Path, target: WheelPlatform) -> Iterator[LockedPackage]:
 
 
 def applies(marker: str, target: WheelPlatform) -> bool:
-    """Return whether a condition (PEP 508) holds there; raises `InstallError` for what is none."""
+    """Return whether a marker (PEP 508) is true on a platform.
+
+    Raises `InstallError` when the marker is not valid.
+    """
     known = {
         "python_version": target.python,
         "python_full_version": f"{target.python}.0",

@@ -1,6 +1,7 @@
-"""Our own distribution as a wheel, made from what runs here: a checkout or an installed package.
+"""Wheel of the `breakeven` distribution, made from the running code.
 
-A bundle carries the very code that made it, and a host that packs need not be able to build.
+The code may be a checkout or an installed package. So a bundle carries exactly the code that made
+it, and the packing host needs no build tools.
 """
 
 import base64
@@ -13,12 +14,12 @@ from pathlib import Path
 
 NAME = "breakeven"
 PACKAGES = ("gateway", "backends", "router", "ledger", "dashboard")
-_STAMP = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
+_STAMP = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal files give equal wheels
 _WHEEL = "Wheel-Version: 1.0\nGenerator: breakeven\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def write_own_wheel(folder: Path) -> Path:
-    """Return the wheel in `folder`; the same bytes for the same code."""
+    """Write the wheel into `folder` and return its path. The same code gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     ours = distribution(NAME)
     path = folder / f"{NAME}-{ours.version}-py3-none-any.whl"
@@ -36,14 +37,20 @@ def write_own_wheel(folder: Path) -> Path:
 
 
 def own_lock(root: Path | None = None) -> Path:
-    """Return the locked set of gateway and dashboard, in a checkout or beside the engine's."""
+    """Return the lock of gateway and dashboard.
+
+    It is beside the engine's locks in an installed package, and in `root` in a checkout.
+    """
     base = root or Path(__file__).resolve().parents[3]
     packaged = Path(__file__).resolve().parents[1] / "locks" / "gateway" / "requirements.lock"
     return packaged if packaged.is_file() else base / "requirements.lock"
 
 
 def _files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Names as they are once installed; a checkout's other folders where its build puts them."""
+    """Yield (installed name, content) of each file of the wheel.
+
+    Folders outside the packages get the names that the checkout's build gives them.
+    """
     for package in PACKAGES:
         yield from _tree(root / package, package)
     project = root / "pyproject.toml"

@@ -1,7 +1,7 @@
-"""`breakeven engine pack`: everything that an engine needs, as a folder of parts.
+"""Packing of a bundle for `breakeven engine pack`: all an engine needs, in parts.
 
-In it are the wheels of the engine's locked set and of ours, pip, our own code, and a model if one
-is named; with them a manifest, a script that unpacks, and `install.sh` that runs it.
+A bundle holds the wheels of the engine's lock and of the product's, pip, our own code, and a model
+if one is named. A manifest, a script that unpacks, and `install.sh` that runs it are added.
 """
 
 import errno
@@ -24,14 +24,14 @@ from backends.engine.packing.parts import PackedBundle, write_bundle
 Say = Callable[[str, str, float | None], None]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# NVIDIA's CUDA 12 and 13 run on these drivers and newer ones.
+# Minimum NVIDIA driver of CUDA 12 and 13.
 DRIVERS = {"12": 525, "13": 580}
-_BYTECODE = 1.2  # what Python keeps of its own beside installed packages
+_BYTECODE = 1.2  # factor for bytecode beside installed packages
 
 
 @dataclass(frozen=True, slots=True)
 class PackRequest:
-    """The contents of a bundle; `locks` and `tools` default to the product's own sets."""
+    """Content of a bundle. `locks` and `tools` default to the product's own locks."""
 
     out: Path
     flavour: Flavour
@@ -45,7 +45,7 @@ class PackRequest:
 
 
 def target_for(python: str, machine: str = "", glibc: str = "2.34") -> WheelPlatform:
-    """Raises `InstallError` for what no locked set is for."""
+    """Return the platform of a bundle. Raises `InstallError` when no lock supports it."""
     if python not in PYTHONS:
         raise InstallError(f"--python {python}: the engine's set is for {', '.join(PYTHONS)}")
     version = re.fullmatch(r"2\.(\d+)", glibc)
@@ -55,7 +55,10 @@ def target_for(python: str, machine: str = "", glibc: str = "2.34") -> WheelPlat
 
 
 def pack(request: PackRequest, say: Say) -> PackedBundle:
-    """Fetch, then write; raises `InstallError`. What was fetched is kept until all is written."""
+    """Fetch all files, then write the bundle. Raises `InstallError`.
+
+    Fetched files are kept until the bundle is complete, so that a failed run can be repeated.
+    """
     if request.out.exists() and not request.out.is_dir():
         raise InstallError(f"{request.out} is a file: name a folder, or one that is to be made")
     model = _model_files(request.model)
@@ -117,7 +120,10 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
 
 
 def driver_of(engine: list[LockedPackage]) -> int:
-    """Return the oldest driver for the CUDA that the set is built for, by its own packages."""
+    """Return the oldest driver version for the CUDA runtime in the engine's lock.
+
+    Raises `InstallError` when the lock has no CUDA runtime or an unknown one.
+    """
     for package in engine:
         if package.name.startswith("nvidia-cuda-runtime"):
             major = package.version.partition(".")[0]
@@ -128,7 +134,10 @@ def driver_of(engine: list[LockedPackage]) -> int:
 
 
 def _join_sets(*sets: list[LockedPackage]) -> list[LockedPackage]:
-    """Return each wheel once; two sets may hold two versions of one package."""
+    """Return the packages of all locks without duplicates.
+
+    Two locks may hold two versions of one package; both are kept.
+    """
     return list(
         {(package.name, package.version): package for some in sets for package in some}.values()
     )
@@ -145,7 +154,10 @@ def _model_files(model: Path | None) -> list[tuple[str, Path]]:
 
 
 def _pip_wheel(folder: Path) -> Path:
-    """The target may have none: Debian's Python comes without. Python brings its own as a wheel."""
+    """Copy the wheel of pip that comes with Python into `folder`. Return its path.
+
+    The target may have no pip: Debian's Python comes without.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     bundled = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
     for wheel in (*bundled.glob("pip-*.whl"), *Path("/usr/share/python-wheels").glob("pip-*.whl")):

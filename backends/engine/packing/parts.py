@@ -1,7 +1,8 @@
-"""Writes files one after the other into parts below a size, and the manifest last.
+"""Writer of a bundle: files concatenated into parts of limited size, and a manifest.
 
-Wheels and weights are compressed already, or do not compress; so a part is a stretch of their
-bytes, and a file is found by adding up sizes. A bundle without a manifest was not finished.
+Wheels and weights are already compressed or do not compress, so parts are plain byte ranges. A
+file's position is the sum of the sizes before it. The manifest is written last: a bundle without
+one is incomplete.
 """
 
 import errno
@@ -44,7 +45,7 @@ class PackedBundle:
 
 
 def part_size(text: str) -> int:
-    """Parse `60M`, `4G` or bytes. Raises `InstallError` for no size or too small a one."""
+    """Parse a size such as `60M`, `4G` or plain bytes. Raises `InstallError` below 1 MiB."""
     found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip().upper())
     size = int(found[1]) * _UNITS[found[2]] if found else 0
     if size < LEAST_PART:
@@ -59,10 +60,10 @@ def write_bundle(
     part_bytes: int,
     say: Say,
 ) -> PackedBundle:
-    """Write a bundle of `files`: (place on the target, path here).
+    """Write a bundle of `files`: pairs of (path on the target, path here).
 
-    An earlier bundle there is replaced, unless the disk would not hold this one in its place.
-    Raises `InstallError` when the disk is full.
+    An earlier bundle in `folder` is replaced, unless the disk is too small for the new one. Raises
+    `InstallError` when the disk is full or a file cannot be read or written.
     """
     total = sum(path.stat().st_size for _, path in files)
     writer = _Parts(folder, part_bytes)
@@ -90,7 +91,7 @@ def write_bundle(
 
 
 def _remove_old_bundle(folder: Path, total: int) -> None:
-    """Removes an earlier bundle, and nothing else that lies there."""
+    """Remove an earlier bundle, and no other file. Raises `InstallError` if space is lacking."""
     parts = [path for path in folder.glob("part.*") if re.fullmatch(r"part\.\d{3,}", path.name)]
     free = shutil.disk_usage(folder).free
     if total > free + sum(path.stat().st_size for path in parts):
@@ -118,7 +119,7 @@ class _Parts:
         self._close()
 
     def add(self, path: Path) -> dict[str, Any]:
-        """Add a file. Return its size and hash, of the bytes that were written."""
+        """Append a file to the parts. Return the size and hash of the written bytes."""
         digest, size = hashlib.sha256(), 0
         with path.open("rb") as source:
             while chunk := source.read(unpack.CHUNK):

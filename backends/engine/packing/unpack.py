@@ -1,8 +1,8 @@
-"""Unpack a bundle of `breakeven engine pack` on a host without a network, and install it.
+"""Script that unpacks and installs a bundle of `breakeven engine pack` without a network.
 
-Travels inside each bundle and runs there by itself: standard library only, no import of ours. What
-is whole already is left alone, so the same command goes on after an interruption, and after a part
-that was missing. Every file is checked against the manifest, also those of an earlier run.
+It is part of each bundle and uses the standard library only. Complete files are skipped, so that
+the same command continues after an interruption or after a missing part was added. Every file is
+checked against the manifest, including those of an earlier run.
 """
 
 import argparse
@@ -26,13 +26,16 @@ Say = Callable[[str, "float | None"], None]
 
 
 class UnpackError(Exception):
-    """The reason why the bundle cannot be unpacked here, with what to do about it."""
+    """The bundle cannot be unpacked on this host; the text says why and what to do."""
 
 
 def unpack(
     bundle: Path, to: Path, say: Say, *, manifest_sha256: str = "", gpu: bool = True
 ) -> dict[str, Any]:
-    """Check the host, put every file in its place, install; gives the manifest."""
+    """Check the host, extract every file, and install. Return the manifest.
+
+    Raises `UnpackError`. `gpu` is whether the GPU's driver is checked.
+    """
     manifest = read_manifest(bundle, manifest_sha256)
     check_host(manifest, gpu=gpu)
     try:
@@ -47,7 +50,11 @@ def unpack(
 
 
 def read_manifest(bundle: Path, sha256: str = "") -> dict[str, Any]:
-    """Raises `UnpackError` when it is missing, changed, of another format or unsafe."""
+    """Return the manifest of a bundle.
+
+    Raises `UnpackError` when it is missing, changed, of another format, or names a path outside of
+    the folder.
+    """
     path = bundle / MANIFEST
     try:
         text = path.read_bytes()
@@ -95,7 +102,7 @@ def check_host(manifest: dict[str, Any], *, gpu: bool = True) -> None:
 
 
 def driver() -> str:
-    """Return NVIDIA's driver version; empty where there is none."""
+    """Return the NVIDIA driver's version, or "" if there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
@@ -120,7 +127,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
-    """Extract every file that is not complete; name those of missing parts at the end."""
+    """Extract every incomplete file. Raises `UnpackError`, at the end, naming missing parts."""
     to.mkdir(parents=True, exist_ok=True)
     todo = []
     total = sum(entry["size"] for entry in manifest["files"]) or 1
@@ -148,7 +155,10 @@ def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
 
 
 def _check_disk_space(manifest: dict[str, Any], to: Path, files_bytes: int) -> None:
-    """The installed packages take room, too, unless they are there already."""
+    """Raise `UnpackError` if the disk is too small for the files and the installed packages.
+
+    Packages that are already installed need no more space.
+    """
     done = (to / "engine" / "breakeven-engine.json").exists()
     need = files_bytes + (0 if done else int(manifest.get("installed_bytes", 0)))
     free = shutil.disk_usage(to).free
@@ -160,7 +170,7 @@ def _check_disk_space(manifest: dict[str, Any], to: Path, files_bytes: int) -> N
 
 
 def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield each file with where it begins in all parts, one after the other."""
+    """Yield each file with its offset in the concatenation of all parts."""
     offset = 0
     for entry in manifest["files"]:
         yield entry, offset
@@ -170,7 +180,7 @@ def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any
 def part_spans(
     manifest: dict[str, Any], offset: int, size: int
 ) -> list[tuple[dict[str, Any], int, int]]:
-    """Return the parts that hold a stretch: part, where in it, how many bytes."""
+    """Return the parts that hold a byte range, each as (part, offset in it, number of bytes)."""
     found, begins = [], 0
     for part in manifest["parts"]:
         first = max(offset, begins)
@@ -182,7 +192,7 @@ def part_spans(
 
 
 def missing_parts(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> dict[str, str]:
-    """Return names of the parts that a stretch needs and that are not here whole, and why."""
+    """Return the parts of a byte range that are missing or incomplete, with the reason."""
     found = {}
     for part, _, _ in part_spans(manifest, offset, size):
         path = bundle / part["name"]
@@ -223,7 +233,7 @@ def _extract_file(
 
 
 def changed(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> list[str]:
-    """Return the parts of a stretch whose hash differs."""
+    """Return the names of a byte range's parts whose hash differs."""
     parts = [part for part, _, _ in part_spans(manifest, offset, size)]
     return [part["name"] for part in parts if sha256_of(bundle / part["name"]) != part["sha256"]]
 
@@ -250,7 +260,7 @@ def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
         _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], environ, say)
     pip = [str(python), "-I", f"{to / manifest['pip']}/pip", "install", "--no-input", "--no-deps"]
     lock = ["--require-hashes", "--only-binary", ":all:", "-r", str(to / manifest["tools"])]
-    # In one run: pip in its wheel is compiled anew by each.
+    # One run for both locks: each run of pip from its wheel compiles it again.
     lock += ["-r", str(lock_own(manifest, to))]
     say("installing breakeven", None)
     _run([*pip, *lock], environ, say)
@@ -261,7 +271,7 @@ def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
 
 
 def lock_own(manifest: dict[str, Any], to: Path) -> Path:
-    """Write a lock of pip and of our own wheel, whose hashes the manifest has; return its path."""
+    """Write a lock of pip and our own wheel, with hashes from the manifest. Return its path."""
     hashes = {entry["path"]: entry["sha256"] for entry in manifest["files"]}
     lock = to / "own.lock"
     lines = [
@@ -273,7 +283,7 @@ def lock_own(manifest: dict[str, Any], to: Path) -> Path:
 
 
 def offline_environ(environ: Any, wheels: Path) -> dict[str, str]:
-    """Return an environment in which the bundle's wheels are the only source of packages."""
+    """Return environment variables that make the bundle's wheels the only package source."""
     kept = {
         name: value for name, value in environ.items()
         if not name.startswith(("PIP_", "UV_", "PYTHON", "VIRTUAL_ENV"))
@@ -308,7 +318,7 @@ def _run(command: list[str], environ: dict[str, str], say: Say) -> None:
 
 
 def _drawn() -> Say:
-    """One line that is written over at a terminal; elsewhere a line each twentieth."""
+    """Return a progress printer: one line, rewritten on a terminal, else a line at each 5 %."""
     last = ""
 
     def show_progress(words: str, fraction: "float | None") -> None:
@@ -327,7 +337,7 @@ def _drawn() -> Say:
 
 
 def closing_text(manifest: dict[str, Any], to: Path) -> str:
-    """Return the closing text: where everything is, and how to use it."""
+    """Return the final message: the paths of the installation, and how to configure them."""
     lines = [
         f"vLLM {manifest['vllm']} ({manifest['flavour']}) is in {to / 'engine'}",
         f"breakeven is in {to / 'venv' / 'bin' / 'breakeven'}",

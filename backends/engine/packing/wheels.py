@@ -1,4 +1,4 @@
-"""Fetches the wheels of locked sets for another machine; what is there with its hash is kept."""
+"""Download of a lock's wheels for another machine; existing ones with a locked hash stay."""
 
 import os
 import re
@@ -14,12 +14,12 @@ from backends.engine.packing.lockfile import LockedPackage, WheelPlatform
 from backends.engine.packing.unpack import sha256_of
 
 Say = Callable[[str, float | None], None]
-AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched again at worst
+AT_ONCE = 8  # wheels of one pip call; a failed call keeps nothing
 
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """The sources of wheels: pip with its own configuration, and further places."""
+    """Sources of wheels: pip with its own configuration, and additional `find_links`."""
 
     pip: tuple[str, ...]
     find_links: tuple[str, ...] = ()
@@ -33,7 +33,10 @@ def fetch(
     folder: Path,
     say: Say,
 ) -> list[Path]:
-    """Return the wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
+    """Download the wheels of all packages into `folder`. Return their paths.
+
+    Raises `InstallError` with pip's last lines when a download fails, or when a hash is wrong.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     missing = [wanted_value for wanted_value in wanted if find_wheel(wanted_value, folder) is None]
     done = len(wanted) - len(missing)
@@ -54,7 +57,7 @@ def fetch(
 
 
 def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
-    """Return a package's wheel if it is the locked file; remove a broken one."""
+    """Return a package's wheel if its hash is locked, else `None`. Wrong files are removed."""
     stem = re.sub(
         r"[-_.]+", "[-_.]+", re.escape(locked_package.name).replace(r"\-", "-").replace(r"\.", ".")
     )
@@ -70,7 +73,7 @@ def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
 def fetch_torch(
     locks: Path, target: WheelPlatform, source: WheelSource, folder: Path, say: Say
 ) -> Path:
-    """Fetch torch's CPU build. Raises `InstallError` where no place has it."""
+    """Download torch's CPU build. Raises `InstallError` when no source has it."""
     folder.mkdir(parents=True, exist_ok=True)
     known = torchwheel.known_hashes(locks / "torch.lock")
     search = torchwheel.WheelSearch(
@@ -92,7 +95,7 @@ def fetch_torch(
 
 
 def unpacked_bytes(wheel: Path) -> int:
-    """Return the bytes that a wheel takes once installed."""
+    """Return the bytes of a wheel's files once installed. Raises `InstallError`."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             return sum(member.file_size for member in archive.infolist())
@@ -101,7 +104,7 @@ def unpacked_bytes(wheel: Path) -> int:
 
 
 def glibc_of(wheels: Sequence[Path]) -> str:
-    """Return the newest C library that any of them asks for, by its name."""
+    """Return the glibc version, such as "2.28", that the wheels require, by their names."""
     minors = [5]
     for wheel in wheels:
         tags = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", wheel.name)]

@@ -1,1 +1,1 @@
-"""The training of the model that `make run` serves, and the model itself (`model/`)."""
+"""Training of the model that `make run` serves, and the model itself (`model/`)."""

@@ -1,14 +1,14 @@
-"""The shipped model's training text: documentation and sources of the running Python.
+"""Training text of the shipped model: documentation and sources of the running Python.
 
-Three kinds of documents, one JSON object a line: `topic` (the language reference's chapters that
-`help()` shows), `source` (the standard library's modules and their tests, without tables) and
-`chat` (a question about a function, a class, a module or a chapter, and its own documentation as
-the answer). All of it is under Python's licence (PSF-2.0), but for the few lines of small talk
-below, which are ours. One module in `HELD_OUT_OF` is kept for measuring, with all that is about it.
+A document is one JSON object a line, of three kinds: `topic` (chapters of the language reference
+that `help()` shows), `source` (the standard library's modules and tests, without tables) and `chat`
+(a question about a function, class, module or chapter, answered by its documentation). The text has
+Python's licence (PSF-2.0), except the lines of small talk below, which are ours. One module in
+`HELD_OUT_OF` is held out for evaluation, with all documents about it.
 
-Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds). `--packages`:
-sources of installed packages with a permissive licence, too, for a larger model (`packages.py`);
-which ones, is written beside the corpus.
+Run: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds). `--packages` adds
+sources of installed packages with a permissive licence, for a larger model (`packages.py`), and
+lists them beside the corpus.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _LEFT_OUT = (
 )  # fmt: skip
 _TESTS = ("test", "tests", "idle_test")
 _TABLES = re.compile(r"_sysconfigdata|_pydecimal|symbol|stringprep")
-_ANSWER = 1400  # characters of an answer, cut where a paragraph ends
+_ANSWER = 1400  # maximum characters of an answer, cut at a paragraph
 _LEAST = 24
 _SHARE = 256 // HELD_OUT_OF
 # Written in C: their documentation is in the objects, not in any source file.
@@ -83,7 +83,7 @@ _SMALL_TALK: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`text` of a topic or a source; a chat has a `question` and its answer as `text`."""
+    """Document of the corpus. A chat has a `question`, and its answer as `text`."""
 
     kind: str
     name: str
@@ -93,7 +93,10 @@ class Document:
 
 
 def documents(library: Path, seed: int) -> Iterator[Document]:
-    """Everything, in one order. `library`: the folder that holds Python's own modules."""
+    """Yield all documents about Python, in a fixed order.
+
+    `library` is the folder of the standard library. `seed` selects the forms of questions.
+    """
     rng = random.Random(seed)  # noqa: S311  (a choice of words, no secret)
     for name, text in sorted(topics.items()):
         yield Document("topic", name, text, held_out=_is_held_out(name))
@@ -110,7 +113,10 @@ def documents(library: Path, seed: int) -> Iterator[Document]:
 
 
 def package_documents(folders: list[Path], seed: int) -> Iterator[Document]:
-    """Sources of the packages there and one question about each of their documented objects."""
+    """Yield the sources of installed packages, and one chat about each documented object.
+
+    `folders` are site-packages.
+    """
     rng = random.Random(seed)  # noqa: S311  (a choice of words, no secret)
     for package in packages(folders):
         for path, text in texts(package):
@@ -131,7 +137,7 @@ def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
         return
     try:
         tree = ast.parse(text)
-    except SyntaxError:  # samples of what is no Python
+    except SyntaxError:  # test files that are not valid Python
         return
     module = ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
     yield Document("source", module, f"# {inside}\n{text}", held_out=_is_held_out(module))
@@ -187,7 +193,7 @@ def _documented_in_c(module: ModuleType) -> Iterator[_DocumentedObject]:
 def _signature(found: Any) -> str:
     try:
         return str(inspect.signature(found))
-    # It is written in C without one, or with a default that Python 3.14 looks for in vain.
+    # Written in C without a signature, or with a default that Python 3.14 does not find.
     except (AttributeError, TypeError, ValueError):
         return "(...)"
 
@@ -195,7 +201,7 @@ def _signature(found: Any) -> str:
 def _chats(
     module: str, found: Iterable[_DocumentedObject], rng: random.Random, forms: int = 4
 ) -> Iterator[Document]:
-    """Yield chats of each name, in `forms` of the five forms that a question can have."""
+    """Yield chats about each object, in `forms` of the five forms of a question."""
     for finding in found:
         first = finding.text.split("\n\n")[0].strip()
         if len(first) < _LEAST or not finding.text.isascii():
@@ -212,7 +218,7 @@ def _chats(
 
 
 def _topic_chats(name: str, text: str) -> Iterator[Document]:
-    """Yield chats about a chapter, which begins with its underlined title in `help()`."""
+    """Yield chats about a chapter. Its text begins with an underlined title, as in `help()`."""
     title, _, rest = text.strip().partition("\n")
     body = re.sub(r"^[*=-]+\n+", "", rest).strip()
     if len(body) < _LEAST:
@@ -232,7 +238,7 @@ def _cut(text: str) -> str:
 
 
 def _is_held_out(name: str) -> bool:
-    """Return whether it is kept for measuring: the same whatever the seed."""
+    """Return whether a name is held out for evaluation, whatever the seed."""
     return hashlib.sha256(name.encode()).digest()[0] < _SHARE
 
 

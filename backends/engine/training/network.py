@@ -1,7 +1,7 @@
-"""A Llama of a few million parameters in plain torch, for training; written as a checkpoint.
+"""Llama of a few million parameters in plain torch, for training, saved as a checkpoint.
 
-Only what training needs: rotary positions, grouped queries, tied embeddings, no cache. The names
-and the layout of its tensors are those that Transformers and vLLM load.
+It has rotary positions, grouped queries and tied embeddings, and no KV cache. Tensors have the
+names and layout that Transformers and vLLM load.
 """
 
 import math
@@ -17,7 +17,7 @@ functional = nn.functional
 
 @dataclass(frozen=True, slots=True)
 class NetworkSize:
-    """Widths that 4-bit kernels of a GPU take: inputs in 128s, outputs in 64s."""
+    """Size of a network. Widths suit a GPU's 4-bit kernels: inputs in 128s, outputs in 64s."""
 
     vocabulary: int = 3072
     hidden: int = 256
@@ -33,7 +33,7 @@ class NetworkSize:
 
 
 SMALL = NetworkSize()  # 2.6 million parameters, the shipped model
-LARGE = NetworkSize(16384, 768, 2048, 12, 12, 4, 2048)  # 88 million: a GPU learns it in minutes
+LARGE = NetworkSize(16384, 768, 2048, 12, 12, 4, 2048)  # 88 million parameters: minutes on a GPU
 THETA = 10000.0
 EPSILON = 1e-5
 
@@ -101,7 +101,10 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    """`forward` gives the mean loss in nats a token of rows of tokens (rows, length + 1)."""
+    """Llama network. `forward` takes token ids of shape (rows, length + 1).
+
+    It returns the mean loss in nats per token.
+    """
 
     def __init__(self, size: NetworkSize, dropout: float = 0.0) -> None:
         super().__init__()
@@ -136,14 +139,14 @@ def _positions(size: NetworkSize) -> tuple[Any, Any]:
 
 
 def _rotate_halves(x: Any, turn: tuple[Any, Any]) -> Any:
-    """Rotate each head, whose halves are the real and the imaginary parts."""
+    """Rotate each head. Its halves are the real and the imaginary parts."""
     first, second = x.chunk(2, -1)
     cosine, sine = turn
     return x * cosine + torch.cat((-second, first), -1) * sine
 
 
 def checkpoint(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tensors under a checkpoint's names, as 16-bit floats."""
+    """Return the tensors under a checkpoint's names, in bfloat16 on the CPU."""
     return {
         f"model.{name}": tensor.detach().to("cpu", torch.bfloat16).contiguous()
         for name, tensor in weights.items()
@@ -151,7 +154,7 @@ def checkpoint(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config(size: NetworkSize, ids: Mapping[str, int]) -> dict[str, Any]:
-    """`config.json`; `ids` has the tokens that begin, end and pad."""
+    """Return the content of `config.json`. `ids` are the ids of the bos, eos and pad tokens."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

@@ -1,8 +1,8 @@
-"""Sources of installed packages as more of the corpus, for a model of a hundred million parameters.
+"""Sources of installed packages for the corpus of a model of a hundred million parameters.
 
-Only distributions whose metadata name a permissive licence (MIT, BSD, ISC, Apache 2.0, PSF and the
-like) are taken; each document's name says which distribution it is from, and `SourcePackage` has
-its version and licence, so that what was learned from can be listed.
+Only distributions whose metadata state a permissive licence (MIT, BSD, ISC, Apache 2.0, PSF and
+similar) are used. Each document's name has its distribution, and `SourcePackage` has the version
+and licence, so that the sources of the training can be listed.
 """
 
 import importlib.metadata
@@ -34,7 +34,10 @@ class SourcePackage:
 
 
 def packages(folders: Sequence[Path]) -> Iterator[SourcePackage]:
-    """Distributions with a permissive licence, each once, by name; `folders`: site-packages."""
+    """Yield the distributions with a permissive licence, in order of name, without duplicates.
+
+    `folders` are site-packages.
+    """
     seen: set[str] = set()
     found = importlib.metadata.distributions(path=[str(folder) for folder in folders])
     for distribution in sorted(found, key=lambda item: item.metadata["Name"].lower()):
@@ -55,7 +58,7 @@ def packages(folders: Sequence[Path]) -> Iterator[SourcePackage]:
 
 
 def licence_of(distribution: importlib.metadata.Distribution) -> str | None:
-    """Return the stated licence where it is permissive and the only one, else `None`."""
+    """Return the stated licence if all of it is permissive, else `None`."""
     told = distribution.metadata
     classifiers = [
         line.rpartition("::")[2].strip()
@@ -71,7 +74,11 @@ def licence_of(distribution: importlib.metadata.Distribution) -> str | None:
 
 
 def texts(package: SourcePackage) -> Iterator[tuple[str, str]]:
-    """(path, source) of its modules: text of plain ASCII that is neither tiny nor a table."""
+    """Yield (path, source) of a package's modules.
+
+    Non-ASCII files, tables, and files below 400 or above 120,000 bytes are left out, and what
+    exceeds 10 MB of a package.
+    """
     left = _OF_ONE
     for path in sorted(package.files):
         try:
@@ -88,5 +95,5 @@ def texts(package: SourcePackage) -> Iterator[tuple[str, str]]:
 
 
 def _is_table(text: str) -> bool:
-    """Return whether most of it is digits and punctuation, as in data written as Python."""
+    """Return whether most characters are digits and punctuation, as in data written as Python."""
     return sum(map(str.isalpha, text)) < 0.4 * len(text.replace(" ", ""))

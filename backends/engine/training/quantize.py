@@ -1,12 +1,13 @@
-"""Quantizes a Llama checkpoint, to be judged by `breakeven engine eval`; small, and not for speed.
+"""Quantizer of Llama checkpoints for use with `breakeven engine eval`; simple and slow.
 
-Methods: `int8` and `fp8` (weights by output channel, activations by token as they come; format
-compressed-tensors), `gptq` and `awq` (4 bits in groups of inputs; each in its own format), and two
-that are wrong on purpose: `broken` has int8's numbers under the scale of the next channel, `int2`
-is honest rounding to four values. `--dense` writes the same rounded weights as 16-bit ones, for
-engines that lack a format; activations are then not rounded, which matters to int8 and fp8.
+Methods: `int8` and `fp8` (weights by output channel, activations by token at run time; format
+compressed-tensors), `gptq` and `awq` (4 bits in groups of inputs; each in its own format). Two
+methods are wrong on purpose: `broken` has int8's numbers with the scale of the next channel, `int2`
+rounds to four values. `--dense` writes the rounded weights as 16-bit numbers, for engines without
+the format; activations are then not rounded, which matters for int8 and fp8.
 
-It needs torch and transformers: the engine's environment has them.
+It needs torch and transformers, which the engine's environment has. Run:
+
     python -m backends.engine.training.quantize MODEL OUT --method gptq --prompts prompts.jsonl
 """
 
@@ -24,11 +25,11 @@ import torch
 import transformers
 
 GROUP = 128
-_ROWS = 4096  # of a layer's inputs that calibration keeps
-_DAMP = 0.01  # of the mean diagonal: GPTQ's matrix must have an inverse
+_ROWS = 4096  # of a layer's inputs, kept for calibration
+_DAMP = 0.01  # of the mean diagonal, added so that GPTQ's matrix is invertible
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-_STEPS = 20  # AWQ's search of how far activations scale weights
-# What shares an input, and what can be scaled against it: a norm, or the rows of another layer.
+_STEPS = 20  # of AWQ's search for the exponent of the scale
+# Layers with a common input, and the norm or layer before them that is scaled inversely.
 _TOGETHER = (
     (("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), "input_layernorm"),
     (("mlp.gate_proj", "mlp.up_proj"), "post_attention_layernorm"),
@@ -39,14 +40,17 @@ _LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 @dataclass(frozen=True, slots=True)
 class QuantizedWeights:
-    """`tensors` by the ending of a layer's name, as its format has them; `dense`: their meaning."""
+    """Quantized layer. `tensors` are its stored tensors, by the ending of their names.
+
+    `dense` are the weights that they stand for.
+    """
 
     tensors: dict[str, Any]
     dense: Any
 
 
 def int8(weight: Any, _inputs: Any) -> QuantizedWeights:
-    """(out, in), a scale for each output."""
+    """Quantize weights of shape (out, in) to 8 bits, with one scale for each output."""
     scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
     whole = torch.clamp(torch.round(weight / scale), -127, 127)
     return QuantizedWeights({"weight": whole.to(torch.int8), "weight_scale": scale}, whole * scale)
@@ -65,7 +69,7 @@ def fp8(weight: Any, _inputs: Any) -> QuantizedWeights:
 
 
 def int2(weight: Any, _inputs: Any) -> QuantizedWeights:
-    """Four values a group, by rounding alone; no format of its own: always dense."""
+    """Quantize weights to four values in each group, by rounding. Always stored as 16-bit."""
     groups = weight.reshape(weight.shape[0], -1, GROUP)
     scale = groups.abs().amax(2, keepdim=True).clamp(min=1e-8) / 1.5
     whole = torch.clamp(torch.round(groups / scale - 0.5), -2, 1) + 0.5
@@ -73,7 +77,10 @@ def int2(weight: Any, _inputs: Any) -> QuantizedWeights:
 
 
 def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
-    """Column by column, each one's error taken up by those that follow."""
+    """Quantize weights to 4 bits by GPTQ, column by column.
+
+    Each column's rounding error is compensated in the columns after it.
+    """
     left = weight.clone()
     inverse = _inverse(inputs)
     width = weight.shape[1]
@@ -93,7 +100,7 @@ def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
         "qweight": _pack_values((whole + 8).T, 0, range(8)),
         "qzeros": _pack_values(
             torch.full((groups, outputs), 7.0), 1, range(8)
-        ),  # one less, by format
+        ),  # the format stores zero points minus one
         "scales": scale.T.contiguous().half(),
         "g_idx": (torch.arange(width) // GROUP).int(),
     }
@@ -101,7 +108,10 @@ def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
 
 
 def awq(weight: Any, _inputs: Any) -> QuantizedWeights:
-    """Rounded between each group's least and most; what is scaled before is `rescale_weights`'s."""
+    """Quantize weights to 4 bits between the minimum and maximum of each group.
+
+    `rescale_weights` has to scale them before.
+    """
     groups = weight.reshape(weight.shape[0], -1, GROUP)
     low, high = groups.amin(2, keepdim=True), groups.amax(2, keepdim=True)
     scale = (high - low).clamp(min=1e-8) / 15
@@ -128,7 +138,7 @@ _BY_NAME = {
 
 
 def quantization_config(method: str) -> dict[str, Any]:
-    """`quantization_config` of `config.json`."""
+    """Return the member `quantization_config` of `config.json`."""
     if method in _BY_NAME:
         return _BY_NAME[method]
     kind = "float" if method == "fp8" else "int"
@@ -146,9 +156,10 @@ def quantization_config(method: str) -> dict[str, Any]:
 
 
 def rescale_weights(weights: dict[str, Any], inputs: dict[str, Any], layers: int) -> None:
-    """AWQ: inputs that matter most get finer steps, and what comes before takes that back.
+    """Scale weights in place for AWQ, so that the most important inputs get finer steps.
 
-    In place. The share of the activations' size that scales is searched by the output's error.
+    The preceding layer or norm is scaled inversely. The exponent of the activations' size is chosen
+    by the smallest output error.
     """
     for layer in range(layers):
         at = f"model.layers.{layer}."
@@ -174,7 +185,7 @@ def rescale_weights(weights: dict[str, Any], inputs: dict[str, Any], layers: int
 
 
 def observe_inputs(folder: Path, prompts: Path | None) -> dict[str, Any]:
-    """Return the inputs of each layer while the model answers the prompts: (rows, in)."""
+    """Return the inputs of each linear layer, (rows, in), while the model answers the prompts."""
     if prompts is None:
         return {}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -204,7 +215,7 @@ def observe_inputs(folder: Path, prompts: Path | None) -> dict[str, Any]:
 
 
 def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dense: bool) -> int:
-    """Write the checkpoint; gives the bytes of its weights."""
+    """Write the quantized checkpoint into `out`. Return the bytes of its weights."""
     stored = safetensors.torch.load_file(folder / "model.safetensors")
     weights = {name: tensor.float() for name, tensor in stored.items()}
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -225,7 +236,7 @@ def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dens
     if not dense and method != "int2":
         config["quantization_config"] = quantization_config(method)
         if method in _BY_NAME:
-            config["torch_dtype"] = "float16"  # what these formats' scales are
+            config["torch_dtype"] = "float16"  # type of the scales in these formats
     shutil.copytree(folder, out, ignore=shutil.ignore_patterns("*.py", "__pycache__", "training*"))
     path = out / "model.safetensors"
     safetensors.torch.save_file(
@@ -236,7 +247,7 @@ def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dens
 
 
 def _inverse(inputs: Any) -> Any:
-    """Upper Cholesky factor of the inverse of the inputs' second moments."""
+    """Return the upper Cholesky factor of the inverse of the inputs' second moments."""
     moments = inputs.double().T @ inputs.double()
     moments += _DAMP * moments.diagonal().mean() * torch.eye(len(moments), dtype=torch.float64)
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(moments))
@@ -244,7 +255,7 @@ def _inverse(inputs: Any) -> Any:
 
 
 def _pack_values(values: Any, along: int, order: Any) -> Any:
-    """Eight 4-bit numbers in 32 bits, along an axis."""
+    """Return 4-bit numbers packed along an axis, eight in each 32-bit integer."""
     parts = values.long().unflatten(along, (-1, 8))
     total = sum(parts.select(along + 1, place) << (4 * shift) for shift, place in enumerate(order))
     return torch.where(total >= 1 << 31, total - (1 << 32), total).int().contiguous()

@@ -1,6 +1,6 @@
-"""Loads a checkpoint with Transformers and shows a few of its answers.
+"""Sample answers of a checkpoint, generated with Transformers.
 
-`python -m backends.engine.training.sample DIRECTORY [question ...]`
+Run: `python -m backends.engine.training.sample DIRECTORY [question ...]`
 """
 
 import json
@@ -19,7 +19,7 @@ QUESTIONS = (
 
 
 def answer(model: Any, tokenizer: Any, question: str, tokens: int = 96) -> str:
-    """Greedy."""
+    """Return the greedy answer to a question, at most `tokens` long."""
     asked = tokenizer.apply_chat_template(
         [{"role": "user", "content": question}], add_generation_prompt=True, return_tensors="pt",
         return_dict=True,

@@ -1,4 +1,4 @@
-"""The corpus as tokens: a tokenizer learned from it, and streams to draw training rows from."""
+"""Tokens of the corpus: a tokenizer trained on it, and streams to draw training rows from."""
 
 import json
 import lzma
@@ -15,12 +15,15 @@ from backends.engine.tinytokenizer import CHAT_TEMPLATE, SPECIAL
 KINDS = ("chat", "topic", "source")
 _IN_TEXT = ("<tool_call>", "</tool_call>")
 _END = "<|eos|>"
-_TOKENIZER_CHARACTERS = 40_000_000  # of a longer corpus, every so manieth document teaches it
+_TOKENIZER_CHARACTERS = 40_000_000  # of a longer corpus a sample of documents is used
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStream:
-    """One kind's tokens; `starts` are where rows may begin: at documents, and along long ones."""
+    """Tokens of one kind of document. `starts` are the positions at which a row may begin.
+
+    They are the beginnings of documents, and further positions in long ones.
+    """
 
     tokens: Any
     starts: Any
@@ -28,7 +31,10 @@ class TokenStream:
 
 @dataclass(frozen=True, slots=True)
 class TrainingText:
-    """`learned` and `held_out` by kind; `bytes_per_token` of what is held out."""
+    """Tokenized corpus: streams for training and for evaluation, by kind.
+
+    `bytes_per_token` is measured on the held-out documents.
+    """
 
     tokenizer: Any
     learned: dict[str, TokenStream]
@@ -59,7 +65,7 @@ def read(corpus: Path, vocabulary: int) -> TrainingText:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """Return the text that the model sees: a chat by the chat template, else unchanged."""
+    """Return the text that the model sees: a chat in the chat template, else the document."""
     if document["kind"] == "chat":
         return (
             f"<|im_start|>user\n{document['question']}<|im_end|>\n"
@@ -69,7 +75,7 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 def save_tokenizer(text: TrainingText, folder: Path, context: int) -> dict[str, int]:
-    """`tokenizer.json` and its configuration; gives the ids for `config.json`."""
+    """Write `tokenizer.json` and its configuration. Return the special ids for `config.json`."""
     text.tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     told = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -90,7 +96,7 @@ def _plain(document: dict[str, Any]) -> str:
 
 
 def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """Byte-level pairs, as `backends.engine.tinytokenizer` makes them, learned in native code."""
+    """Train a byte-level BPE tokenizer, like `backends.engine.tinytokenizer`, in native code."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -101,7 +107,7 @@ def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    # Tool marks stay in an answer's text: the engine's parser looks for them there.
+    # Tool marks stay in the answer's text, where the engine's parser reads them.
     whole = json.loads(tokenizer.to_str())
     for token in whole["added_tokens"]:
         token["special"] = token["content"] not in _IN_TEXT
@@ -112,7 +118,7 @@ def _stream(tokenizer: Any, texts: list[str]) -> TokenStream:
     starts: list[int] = []
     parts = [np.zeros(0, np.int64)]
     at = 0
-    for first in range(0, len(texts), _ENCODED_AT_ONCE):  # what is encoded takes much memory
+    for first in range(0, len(texts), _ENCODED_AT_ONCE):  # encodings take much memory
         some = texts[first : first + _ENCODED_AT_ONCE]
         for item in tokenizer.encode_batch_fast(some, add_special_tokens=False):
             ids = np.array(item.ids, np.int64)

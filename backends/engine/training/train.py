@@ -1,10 +1,11 @@
-"""Trains the model that `make run` serves, in the seconds it is given, and writes the checkpoint.
+"""Training of the model that `make run` serves, within a given time, and its checkpoint.
 
-The learning rate follows the share of the budget that is spent, so any budget ends at its cosine's
-foot. What is held out is measured ten times; the best of those is what is written. With `--steps`
-in place of `--seconds` the same seed on the same machine gives the same weights.
+The learning rate depends on the spent share of the budget, so that any budget ends at 1 % of its
+peak. The held-out documents are evaluated ten times, and the best weights are written. With
+`--steps` in place of `--seconds`, the same seed on the same machine gives the same weights.
 
-It needs torch, tokenizers, transformers and safetensors: the engine's environment has them.
+It needs torch, tokenizers, transformers and safetensors, which the engine's environment has. Run:
+
     python -m backends.engine.training.train --corpus corpus.jsonl.xz --out DIRECTORY --seconds 240
 """
 
@@ -27,15 +28,15 @@ from backends.engine.training.text import KINDS, TokenStream, TrainingText, read
 
 WARM, DECAY = 0.02, 0.1
 LOOKS = 10
-SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # where nobody says otherwise
-LAST_PHASE = 0.8  # of the budget: from here on, rows as long as the context
+SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # defaults in the checkpoint
+LAST_PHASE = 0.8  # of the budget; after it rows are as long as the context
 _SAY_S = 5.0
 _LEAST_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingMachine:
-    """Rows and length of a step in the first phase, in the last, and of a kind's measurement."""
+    """Batch shapes (rows, length) on a device: first phase, last phase, evaluation of a kind."""
 
     device: str
     short: tuple[int, int]
@@ -49,10 +50,10 @@ class TrainingMachine:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecipe:
-    """A size of network, and how it is trained. `shares`: of the rows that are learned, by kind.
+    """Size of a network and its training. `shares` are of the training rows, by kind.
 
-    `by_block`: blocks are compiled, which are alike, and not the network as a whole: a network of
-    many blocks would else take minutes.
+    With `by_block`, blocks are compiled one by one. They are alike, whereas compiling a network of
+    many blocks as a whole would take minutes.
     """
 
     size: NetworkSize
@@ -81,7 +82,10 @@ _AT_ONCE = 16  # rows of a measurement
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """Seconds, or steps where the result must repeat; `ends`: a time of the clock, if earlier."""
+    """Budget of a training in seconds, or in steps for a repeatable result.
+
+    `ends` is a monotonic time that may shorten `seconds`.
+    """
 
     seconds: float
     steps: int | None = None
@@ -97,7 +101,7 @@ class TrainingBudget:
 
 
 class TrainingRows:
-    """Draws rows of each kind by its share."""
+    """Sampler of training rows, by the share of each kind."""
 
     def __init__(
         self, streams: dict[str, TokenStream], shares: dict[str, float], device: str, seed: int
@@ -111,7 +115,7 @@ class TrainingRows:
         }
 
     def draw(self, shape: tuple[int, int]) -> Any:
-        """(rows, length + 1) of token ids."""
+        """Return random rows of token ids, of shape (rows, length + 1)."""
         rows, length = shape
         counts = self._rng.multinomial(rows, self._shares)
         parts = []
@@ -123,12 +127,12 @@ class TrainingRows:
 
 
 def _wrap_tokens(tokens: Any) -> Any:
-    """Followed by its own beginning, so that a row may begin anywhere."""
+    """Return the tokens followed by their own beginning, so that a row may start anywhere."""
     return np.concatenate((tokens, np.resize(tokens, _LONGEST + 1)))
 
 
 class TrainingRun:
-    """The network, its optimiser and the machine it runs on."""
+    """Training state: the network, its optimiser, and the machine that it runs on."""
 
     def __init__(self, recipe: TrainingRecipe, machine: TrainingMachine, dropout: float) -> None:
         self.machine, self.recipe = machine, recipe
@@ -160,7 +164,10 @@ class TrainingRun:
         return loss.detach()
 
     def compile(self, rows: TrainingRows) -> None:
-        """Before the clock runs; a rate of 0 changes no weight. Without a compiler it is slower."""
+        """Compile the network before the time counts, by steps with a learning rate of 0.
+
+        Such steps change no weight. If compiling fails, training runs uncompiled and slower.
+        """
         for shape in sorted(set(self.machine.phases)):
             try:
                 self.step(rows.draw(shape), 0.0)
@@ -172,11 +179,11 @@ class TrainingRun:
                 self.step(rows.draw(shape), 0.0)
 
     def evaluate_losses(self, streams: dict[str, TokenStream]) -> dict[str, float]:
-        """Return mean loss in nats a token of each kind that is held out."""
+        """Return the mean loss in nats per token on the held-out documents, by kind."""
         rows, length = self.machine.look
         found = {}
         self.network.eval()
-        # Other shapes than a step's: compiling for them would cost more than they do.
+        # Compiling for these shapes would take longer than running them eagerly.
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             for kind, stream in streams.items():
                 tokens = torch.from_numpy(_wrap_tokens(stream.tokens)).to(self.machine.device)
@@ -192,7 +199,10 @@ class TrainingRun:
 
 
 def rate_at(spent: float, peak: float) -> float:
-    """Linear up to the peak, then half a cosine down to a hundredth of it."""
+    """Return the learning rate: a linear rise to the peak, then a half cosine to 1 % of it.
+
+    `spent` is the spent share of the budget, from 0 to 1.
+    """
     if spent < WARM:
         return peak * spent / WARM
     along = min(1.0, (spent - WARM) / (1 - WARM))
@@ -210,7 +220,7 @@ def train(
     seed: int,
     say: Callable[[str], None],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the best weights and what was measured."""
+    """Train within a budget. Return the best weights, and the figures of the training."""
     recipe = training.recipe
     rows = TrainingRows(text.learned, recipe.shares, training.machine.device, seed)
     training.compile(rows)
@@ -256,7 +266,7 @@ def _losses_text(losses: dict[str, float]) -> str:
 
 
 def write(folder: Path, weights: dict[str, Any], text: TrainingText, size: NetworkSize) -> int:
-    """Write the checkpoint. Return its bytes."""
+    """Write the checkpoint. Return the total bytes of its files."""
     folder.mkdir(parents=True, exist_ok=True)
     ids = save_tokenizer(text, folder, size.context)
     tensors = checkpoint(weights)
