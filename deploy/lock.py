@@ -1,4 +1,4 @@
-"""Write every lock file: exact versions with the hashes of their files, and no index address.
+"""Write every lock file: exact versions and file hashes, without index addresses.
 
 Run by `make lock` after a change of pyproject.toml. Each set is resolved for Python 3.11 to 3.14
 on every platform at once. The test tools are resolved under the product's versions, because both
@@ -35,7 +35,7 @@ TORCH = (
 
 
 class Set(NamedTuple):
-    """One lock file: what goes in, as arguments of `uv pip compile` and requirement lines."""
+    """A lock file: arguments of `uv pip compile`, and further requirement lines."""
 
     path: str
     arguments: tuple[str, ...] = ()
@@ -220,7 +220,10 @@ def main(arguments: list[str]) -> int:
 
 
 def find_without_wheels(set_: Set) -> list[str]:
-    """Return the packages of a set without wheels: users' machines compile nothing."""
+    """Return a line for each platform and Python for which a set lacks wheels.
+
+    Wheels are required, because nothing is compiled on users' machines.
+    """
     lock, found = ROOT / set_.path, []
     for platform, python in itertools.product(PLATFORMS, set_.pythons):
         with tempfile.TemporaryDirectory() as folder:
@@ -239,7 +242,7 @@ def find_without_wheels(set_: Set) -> list[str]:
 
 
 def write(set_: Set, *, check: bool) -> bool:
-    """Resolve one set; keep what is locked wherever it still fits. True if the file changes."""
+    """Resolve one set, keeping versions that still fit. Return whether the file changes."""
     path = ROOT / set_.path
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     with tempfile.TemporaryDirectory() as folder:
@@ -276,7 +279,7 @@ def lock_node(folder: Path) -> None:
 
 
 def strip_addresses(value: object) -> object:
-    """The record says where a package came from; only its hash is wanted."""
+    """Remove download addresses and funding notes from an npm lock; hashes stay."""
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key not in {"resolved", "funding"}}
         return {key: strip_addresses(item) for key, item in kept.items()}

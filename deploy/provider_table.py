@@ -1,9 +1,9 @@
-"""LiteLLM's requests for each provider name: `python -m deploy.provider_table`.
+"""Observed requests of LiteLLM for each provider name: `python -m deploy.provider_table`.
 
-Each name is called through the adapter, in this process and without a network. What would have
-left says where the provider is, which variables hold its key and what becomes of a request: one
-that leaves as chat completions, but for changes that `Quirks` can make, needs no adapter.
-`backends/provider_table.json` is what was observed, with the release of LiteLLM that it is of.
+Each name is called through the adapter, in this process and without a network. The captured request
+shows the provider's address, the variables that hold its key, and how a request is changed. A name
+needs no adapter if its request is a chat completion, apart from changes that `Quirks` can make.
+`backends/provider_table.json` holds the observations and the release of LiteLLM that they are of.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ log = logging.getLogger(__name__)
 
 
 class CapturedRequests:
-    """A transport that keeps what was to leave, and answers in chat's words."""
+    """A transport that stores each outgoing request and answers it with a chat completion."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
@@ -100,7 +100,7 @@ class CapturedRequests:
 
 
 class ReadVariables(dict[str, str]):
-    """An environment that notes what it is asked for."""
+    """An environment that records the names of the variables that are read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -120,7 +120,7 @@ class ReadVariables(dict[str, str]):
 
 @contextmanager
 def _environment() -> Iterator[ReadVariables]:
-    """Without any variable that could name a key or an address."""
+    """Replace `os.environ` by an environment without variables for keys or addresses."""
     kept, read = os.environ, ReadVariables({"HOME": "/nonexistent", "PATH": "/usr/bin"})
     os.environ = cast("Any", read)  # noqa: B003  (LiteLLM is to read this object, no process)
     try:
@@ -137,7 +137,7 @@ async def _send(
     place: str | None,
     stream: bool = False,
 ) -> list[httpx.Request]:
-    """Return what LiteLLM would have sent for a request; nothing where it sends nothing."""
+    """Return the requests that LiteLLM would have sent; an empty list if it sends none."""
     backend, sent = LiteLLMBackend(name, _proof(key), base_url=place), CapturedRequests()
     backend.adopt(importlib.import_module("litellm"), httpx.MockTransport(sent))
     deadlines = Deadlines(head_s=_CALL_S)
@@ -165,11 +165,14 @@ def _body(request: httpx.Request) -> Any:
 
 
 class NotChat(ValueError):
-    """A request that `Quirks` cannot make; the text says why."""
+    """A request that `Quirks` cannot make; the message says why."""
 
 
 def quirks_of(request: httpx.Request, given: Mapping[str, Any] = RICH) -> dict[str, Any]:
-    """Return what became of a request that was sent to `PLACE`. Raises `NotChat`."""
+    """Return the changes that LiteLLM made to a request that was sent to `PLACE`.
+
+    Raises `NotChat` when `Quirks` cannot make them.
+    """
     url, body = str(request.url), _body(request)
     if not url.startswith(PLACE) or not url.endswith(_PATH) or not isinstance(body, dict):
         raise NotChat(f"it went to {url}")
@@ -216,7 +219,7 @@ def _messages_quirks(messages: Any) -> dict[str, Any]:
 
 
 def _home(name: str, requests: list[httpx.Request]) -> str | None:
-    """Return the public base address; `None` where it is on the own machine, or only assumed."""
+    """Return the provider's HTTPS base URL. `None` for other URLs and LiteLLM's default."""
     if not requests:
         return None
     url = str(requests[-1].url).partition("?")[0]
@@ -228,7 +231,7 @@ def _home(name: str, requests: list[httpx.Request]) -> str | None:
 
 
 async def _quirks(name: str) -> dict[str, Any] | None:
-    """Return the quirks of a name; `None` where the adapter is needed."""
+    """Return the quirks of a name, `None` if the adapter is needed."""
     streamed = await _send(name, RICH, key=KEY, place=PLACE, stream=True)
     if len(streamed) != 1:
         return None
@@ -253,7 +256,7 @@ async def _quirks(name: str) -> dict[str, Any] | None:
 
 
 async def observe(name: str) -> dict[str, Any]:
-    """Return the entry of one name."""
+    """Return the table's entry for one provider name."""
     if name in STATED:
         return {"speaks": "chat", **STATED[name]}
     quirks = None if name in _ADAPTED else await _quirks(name)
@@ -270,7 +273,7 @@ async def observe(name: str) -> dict[str, Any]:
 
 
 async def observe_all() -> dict[str, Any]:
-    """Return the whole table. What LiteLLM reads for every name is no provider's."""
+    """Return the whole table. `keys` lacks variables that LiteLLM reads for many names."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         litellm = load()
@@ -295,7 +298,7 @@ def _common(entries: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
 
 
 def text(table: Mapping[str, Any]) -> str:
-    """Return the file: one line for each name."""
+    """Return the text of the table's file, one line for each name."""
     rows = ",\n".join(
         f"    {json.dumps(name)}: {json.dumps({k: v for k, v in entry.items() if v})}"
         for name, entry in table["providers"].items()
@@ -306,7 +309,7 @@ def text(table: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the table, and say why a name needs the adapter."""
+    """Write the table. Log why a name needs the adapter."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     WRITTEN.write_text(text(asyncio.run(observe_all())), encoding="utf-8")
 

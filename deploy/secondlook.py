@@ -1,10 +1,10 @@
-"""A second look at what failed beside others: once, alone on the machine, and never in silence.
+"""A second run of failed tests, once, alone on the machine, and always reported.
 
-A suite of thousands of tests with real processes on two shared cores meets pauses that no wait of a
-test can foresee. The few failures of a large run are therefore asked again when nothing runs beside
-them. Who fails again is red. Who does not is named as unsteady, its first failure in full, and is a
-defect of its own: mend it. Many at once are no pause of a machine, and stay red; so does a failure
-of a run of chosen tests.
+A suite of thousands of tests with real processes on two shared cores meets pauses that no timeout
+of a test can foresee. The few failures of a large run are therefore run again with nothing else
+running. A test that fails again stays failed. A test that passes is reported as unsteady, with its
+first failure in full: that is a defect of its own to be fixed. Many failures at once are not caused
+by a pause and stay failed; so does every failure in a run of selected tests.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ LARGE = 1000
 
 
 class SecondLook:
-    """The second look at a run of at least `large` tests with at most `few` failures."""
+    """Second run of failed tests, if at least `large` tests ran and at most `few` failed."""
 
     def __init__(self, *, large: int = LARGE, few: int = FEW) -> None:
         self._large = large

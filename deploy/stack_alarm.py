@@ -1,7 +1,7 @@
-"""The stack of each thread of a test that takes five minutes, on the standard error.
+"""Stack traces of all threads on standard error, for a test that takes five minutes.
 
-As pytest's `faulthandler_timeout` tells, which starts and ends a thread for every test: a third of
-what pytest does for a short one. Here one alarm serves the tests of a minute.
+Pytest's `faulthandler_timeout` prints the same, but starts and ends a thread for every test: a
+third of pytest's work for a short test. Here one alarm covers all tests that begin within a minute.
 """
 
 import faulthandler
@@ -16,7 +16,7 @@ SHARED_S = 60.0  # an alarm may come so much earlier
 
 
 class StackAlarm:
-    """Set by the first test, and again by the first that begins a minute later."""
+    """A pytest plugin that sets the alarm at the first test, and again at most once a minute."""
 
     def __init__(self, limit_s: float = LIMIT_S, shared_s: float = SHARED_S) -> None:
         self._limit_s, self._shared_s = limit_s, shared_s
@@ -34,7 +34,7 @@ class StackAlarm:
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self) -> None:
-        """Pytest's own plugin has just ended the alarm."""
+        """Forget the alarm, because pytest's own plugin has just cancelled it."""
         self._set_s = None
 
     def pytest_sessionfinish(self) -> None:

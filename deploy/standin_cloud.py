@@ -1,7 +1,7 @@
-"""A cloud that tests rent engines from: it has a journal of its own, and the faults of real ones.
+"""A simulated cloud for tests, with its own journal and the faults of real clouds.
 
-It implements `FleetActuator` and what the gateway's probe would see of its engines. Its journal of
-rent is what an invoice would have, so that books are judged by something that did not write them.
+It implements `FleetActuator`, and the view that the gateway's probe has of its engines. Its journal
+of rent holds what an invoice would state, so tests check the books against an independent source.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ START_US = 90_000_000
 
 @dataclass(slots=True)
 class RentedEngine:
-    """One engine as the cloud bills it."""
+    """A rented engine as the cloud bills it; `until_us` is None while it runs."""
 
     name: str
     token: str
@@ -25,7 +25,7 @@ class RentedEngine:
 
 @dataclass(slots=True)
 class CloudFaults:
-    """The faults that are set. `tick` is called before and after each order."""
+    """Faults that are switched on. `tick` is called before and after each order."""
 
     hangs_before: bool = False  # an order is not done, and not answered
     hangs_after: bool = False  # it is done, and not answered
@@ -39,7 +39,7 @@ class CloudFaults:
 
 
 class StandinCloud:
-    """Rents engines, and serves as the probe of their pool."""
+    """A cloud that rents engines and serves as the probe of their pool."""
 
     ordered = False
     adopts = False
@@ -87,7 +87,7 @@ class StandinCloud:
         ]
 
     def _take_away(self) -> None:
-        """End what the market wants back by now, with the streams that run there."""
+        """End engines whose spot lease is over, with the streams that run there."""
         for engine in self.running:
             ends_us = self.faults.ends.get(engine.token)
             if ends_us is not None and ends_us <= self._now_us():
@@ -95,7 +95,7 @@ class StandinCloud:
                 engine.until_us = ends_us
 
     def rent_stranger(self, name: str) -> None:
-        """An engine that somebody starts by hand."""
+        """Add an engine that a person started outside the gateway."""
         self.engines.append(RentedEngine(name, name, 99, self._now_us()))
 
     @property

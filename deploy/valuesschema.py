@@ -1,9 +1,9 @@
 """The chart's values.schema.json: `python -m deploy.valuesschema`, or `make settings`.
 
-Two schemas joined, each written once: the chart's own (deploy/helm/values.schema.yaml), and as
-`config` that of the gateway's configuration, without what only the chart can know. What has a
-default is required: it is missing where it was set to null, as by a key whose lines are all
-comments, and a rule of a NetworkPolicy without its peers would be for everybody.
+The schema joins the chart's own (deploy/helm/values.schema.yaml) and, as `config`, the schema of
+the gateway's configuration without settings that the chart makes itself. Values with a default are
+required. Such a value is missing if it was set to null, for example by a key whose lines are all
+comments; a NetworkPolicy rule without its peers would then admit everyone.
 """
 
 import json
@@ -47,7 +47,7 @@ def join_schemas() -> dict[str, Any]:
 
 
 def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
-    """Require all defaults of each object of the chart that has any."""
+    """Require every value of the chart that has a default, at each level of the schema."""
     if "properties" not in schema:
         return
     schema["required"] = list(values)
@@ -57,7 +57,7 @@ def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 def strip_defaults(value: Any) -> Any:
-    """The defaults are the gateway's affair, and would name what was left out."""
+    """Return the schema without defaults, which the gateway applies itself."""
     if isinstance(value, dict):
         return {key: strip_defaults(item) for key, item in value.items() if key != "default"}
     if isinstance(value, list):

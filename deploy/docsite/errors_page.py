@@ -80,7 +80,7 @@ PASSED_ON: Final = (
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     if bare := sorted(TABLE.keys() - ADVICE.keys()):
         raise KeyError(f"{bare[0]}: write a sentence for it into ADVICE of this file")
     rows = (

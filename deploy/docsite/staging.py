@@ -1,9 +1,10 @@
-"""Puts the pages of the site together: those of `docs/`, and documents that lie elsewhere.
+"""Collection of the site's pages: those of `docs/`, and documents in other folders.
 
-A document keeps its one place in the repository. Each link is read from there: a link to another
-page leads to its place on the site, a picture comes along, and so does a file of `deploy/` that an
-operator installs (rules, boards, SQL). Any other file of the repository becomes its path as code.
-"decision 7" leads to that record. A link that leads nowhere is an error.
+A document keeps its place in the repository, and its links are resolved from there. A link to
+another page leads to that page on the site. Linked pictures are copied, and so are linked files of
+`deploy/` that an operator installs (rules, boards, SQL). A link to another file of the repository
+becomes the file's path as code. "decision 7" becomes a link to that record. A broken link is an
+error.
 """
 
 import re
@@ -40,11 +41,11 @@ _INSTALLED: Final = (".json", ".sql", ".yaml", ".yml")
 
 
 class SiteError(Exception):
-    """A page links to a place that is not there, or the navigation and the pages differ."""
+    """A link of a page to a file or heading that does not exist."""
 
 
 class SitePages:
-    """The pages by their place on the site, and what they bring along."""
+    """The pages by their path on the site, with the pictures and files that they link to."""
 
     def __init__(self, root: Path = ROOT, elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
         self._root = root
@@ -61,7 +62,7 @@ class SitePages:
         self.files: dict[str, Path] = {}
 
     def page(self, place: str) -> str:
-        """Return a page's text as the site has it."""
+        """Return the text of a page with the site's links. Raises `SiteError` for a broken link."""
         source = self.sources[place]
         text = _BLOCK_MARK.sub("", source.read_text(encoding="utf-8"))
         lines, fenced = [], False
@@ -74,7 +75,7 @@ class SitePages:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write every page, as MkDocs reads it, and what they bring along."""
+        """Write every page for MkDocs, with the linked pictures and files."""
         for place in self.sources:
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +134,7 @@ class SitePages:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as MkDocs makes them."""
+    """Return the anchors that MkDocs makes of a page's headings."""
     found: set[str] = set()
     fenced = False
     for line in text.splitlines():
@@ -155,7 +156,7 @@ def title_of(text: str) -> str:
 
 
 def navigation(root: Path = ROOT) -> list[tuple[str, list[str]]]:
-    """Return the parts of the navigation, each with its pages in order."""
+    """Return the sections of the navigation, each with its pages in order."""
     entries: list[dict[str, Any]] = yaml.safe_load((root / "mkdocs.yml").read_text("utf-8"))["nav"]
     return [
         (part, [pages] if isinstance(pages, str) else list(pages))
