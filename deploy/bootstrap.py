@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 STAMP = ROOT / ".venv" / "breakeven-installed.json"
 PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
-COMPILED = (  # modules of processes and commands, with all that they import
+COMPILED = (  # entry modules of processes and commands; their imports are compiled, too
     "gateway.cli.serve, gateway.cli.ledger, gateway.cli.keys, gateway.cli.up",
     "gateway.worker.__main__",
     "gateway.host.telemetry, ledger.writer",

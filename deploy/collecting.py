@@ -19,8 +19,8 @@ from types import ModuleType
 import pytest
 
 GRAMMAR = "rfc3987_syntax"
-YOUNG = 50_000  # objects more than before, at which a test's garbage is looked for
-MUCH = 10_000  # objects that a file left
+YOUNG = 50_000  # new objects after which a test's garbage is collected
+MUCH = 10_000  # new objects after a test file that make a collection worthwhile
 
 
 def read_on_demand(name: str) -> ModuleType:
@@ -63,4 +63,4 @@ def register(config: pytest.Config) -> None:
     gc.disable()
     config.pluginmanager.register(CollectionPause())
     config.add_cleanup(functools.partial(gc.set_threshold, *gc.get_threshold()))
-    config.add_cleanup(gc.enable)  # of a run that ends before
+    config.add_cleanup(gc.enable)  # for a run that ends before the collection does

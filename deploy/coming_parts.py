@@ -24,7 +24,7 @@ from gateway.host.stages import StartStages
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "build" / "coming"
-NOWHERE = "nowhere to be had"  # a file's words where no place that was asked has the part
+NOWHERE = "nowhere to be had"  # a lock file's text if no source has the part
 
 
 def start_installer(python: Path, held: Mapping[str, int]) -> None:

@@ -124,8 +124,8 @@ _IP: Final[Mapping[str, Hide]] = {
 }
 _HEXADECIMAL: Final = "0123456789abcdef"
 _ALNUM: Final = string.ascii_letters + string.digits
-# Of services beyond those of the generators, by their documents: what a key begins with, and of
-# how many of which characters the rest is.
+# Keys of services that the generators lack, by the services' documents: prefix, then length and
+# characters of the rest.
 _SERVICES: Final = (
     ("shpat_", 32, _HEXADECIMAL), ("sq0atp-", 22, _ALNUM), ("key-", 32, _HEXADECIMAL),
     ("dp.pt.", 43, _ALNUM), ("NRAK-", 27, string.ascii_uppercase + string.digits),

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 Make = Callable[[random.Random], str]
 
-# By network: prefixes and how many digits.
+# Prefixes of card networks, with the number of digits.
 _CARDS: Final = (
     ("4", 16), ("4", 13), ("51", 16), ("55", 16), ("2221", 16), ("2720", 16), ("34", 15),
     ("37", 15),
@@ -137,7 +137,7 @@ def _brazilian(rng: random.Random) -> str:
 
 
 def _indian(rng: random.Random) -> str:
-    from gateway.content.checksums import is_verhoeff  # noqa: PLC0415  (the sum alone)
+    from gateway.content.checksums import is_verhoeff  # noqa: PLC0415  (only the checksum)
 
     body = str(rng.randint(2, 9)) + _digits(rng, 10)
     whole = next(body + digit for digit in string.digits if is_verhoeff(body + digit))
@@ -296,7 +296,7 @@ EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     ).decode(),
     "hexadecimal": lambda text: f"note {text}".encode().hex(),
 }  # fmt: skip
-# Of numbers alone: in other words they would be another text.
+# Evasions for numbers only: they would change the meaning of other text.
 NUMBER_EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "spaced": lambda text: " ".join("".join(filter(str.isdigit, text))),
     "dashed": lambda text: _between("".join(filter(str.isdigit, text)), "-", 4),

@@ -176,7 +176,7 @@ def explain(output: str) -> str:
     """Return the most likely cause of a failed installation, as one line."""
     if re.search(r"no (matching|compatible|usable) |no wheels", output, re.IGNORECASE):
         return "a locked package has no wheel for this machine: use x86_64 or aarch64 Linux"
-    if re.search(r"\b(?:gcc|cc1|cc1plus|compiler)\b", output):  # no digits of a hash
+    if re.search(r"\b(?:gcc|cc1|cc1plus|compiler)\b", output):  # \b: not in a hash
         return "a compiler is missing: sudo apt-get install build-essential"
     if re.search(r"hash", output, re.IGNORECASE):
         return "a package's file is not the locked one (is a mirror rewriting packages?)"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 MANY = "lane_events"
-UNSAID = ("logstart", "logfinish")  # the run prints nothing for them
+UNSAID = ("logstart", "logfinish")  # the run prints nothing for these events
 
 Event = tuple[str, dict[str, Any]]
 
@@ -21,7 +21,7 @@ class LaneReports:
 
     def __init__(self, send: Callable[..., None], *, tells_phases: bool) -> None:
         self._send = send
-        self._tells_phases = tells_phases  # set-up and tear-down too, as `--durations` needs
+        self._tells_phases = tells_phases  # also sends set-up and tear-down, for `--durations`
         self._kept: list[Event] = []
 
     def sendevent(self, name: str, **how: Any) -> None:

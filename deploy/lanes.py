@@ -33,7 +33,7 @@ TOGETHER = {
         "tests/gateway/field/", "tests/gateway/request/dialects/test_translated_response.py",
     ),
 }  # fmt: skip
-# Files that take half a minute or more, so that none begins when the others are about to end.
+# Files that take 30 s or more. They begin early, so that no lane waits for one at the end.
 LONGEST = (
     "tests/gateway/demo/test_start.py", "tests/gateway/host/test_serve.py",
     "tests/gateway/faults/", "tests/gateway/cli/test_engineops.py",
@@ -45,8 +45,8 @@ NEEDED = {
     "dashboard": ("chromium", "axe"),
     "clients": ("openai-2", "openai-3", "openai-node", "coding", "frameworks", "schemathesis"),
 }
-ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end
-WHERE = "lanes"  # of a lane's input: the folder with the locks
+ALMOST_DONE = 2  # tests left; a lane runs its last test only after it gets another one or the end
+WHERE = "lanes"  # key in a lane's input: the folder with the locks
 
 
 def group_of(nodeid: str) -> str | None:

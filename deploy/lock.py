@@ -24,7 +24,7 @@ NODE = tuple(
 )
 
 
-# Left out where torch is the engine's: it, and what its build for a GPU brings along.
+# Packages left out if the engine's torch is used: torch and the packages of its GPU build.
 TORCH = (
     "torch", "triton", "cuda-bindings", "cuda-pathfinder", "cuda-toolkit", "nvidia-cublas",
     "nvidia-cuda-cccl", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
@@ -40,8 +40,8 @@ class Set(NamedTuple):
     path: str
     arguments: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    pythons: tuple[str, ...] = SUPPORTED  # whose wheels it is made of
-    options: tuple[str, ...] = ()  # of its installation
+    pythons: tuple[str, ...] = SUPPORTED  # versions for which every package needs a wheel
+    options: tuple[str, ...] = ()  # options of `uv pip install`
 
 
 SETS = (
@@ -138,7 +138,7 @@ SETS = (
         ),
         pythons=("3.11",),
     ),
-    # Each wants a `rich` of its own; shell-gpt imports click, and no longer gets it by typer.
+    # Each needs another version of `rich`. shell-gpt imports click, which typer no longer requires.
     Set("tests/sdk/loops-aider.lock", requirements=("aider-chat==0.86.2",), pythons=("3.11",)),
     Set(
         "tests/sdk/loops-shell.lock",
@@ -148,8 +148,8 @@ SETS = (
     Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
     Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),
     Set("tests/sdk/helm.lock", requirements=("helm-python-sdk==0.2.2",)),
-    # It needs Python 3.12 and a numpy that has no wheels for later ones. It and pandasql are
-    # published as source alone: apart from what they need, to which the tools that build belong.
+    # focus-validator needs Python 3.12, because its numpy has no wheels for later versions. It and
+    # pandasql are published only as source, in a lock without dependencies and build tools.
     Set(
         "tests/focus.lock",
         ("--no-emit-package", "focus-validator", "--no-emit-package", "pandasql"),
@@ -175,12 +175,12 @@ SETS = (
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),
     Set(
         "deploy/engine-cuda/requirements.lock",
-        # Left to itself the resolver takes an old cuda-python, made for CUDA 12, to have newer
-        # cuda-bindings; this torch is built for CUDA 13.
+        # Without `>=13`, the resolver selects an old cuda-python for CUDA 12 to get newer
+        # cuda-bindings. This torch is built for CUDA 13.
         requirements=("torch==2.13.0", "vllm==0.32.0", "cuda-python>=13"),
     ),
-    # Laid over the engine's packages for one program: it asks for another compressed-tensors than
-    # vLLM does, and for no newer Transformers than 5.17, though it works with the engine's 5.19.
+    # Installed over the engine's packages for one program. llmcompressor requires another version of
+    # compressed-tensors than vLLM, and Transformers <= 5.17, but works with the engine's 5.19.
     Set(
         "deploy/engine-quantize/requirements.lock",
         ("--no-deps",),

@@ -17,9 +17,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("router", "ledger", "backends", "gateway", "dashboard", "deploy")
-LIMIT_S = 45.0  # a command of one minute, with its start and its last test
-PARTIAL_STATUS = 3  # nothing failed of what ran, and not all ran
-LINE = 160  # letters of a failure
+LIMIT_S = 45.0  # with start and last test, the command takes 60 s
+PARTIAL_STATUS = 3  # exit status: no test failed, but some did not run
+LINE = 160  # maximum characters of a failure's text
 QUIET = (
     "-qq", "--tb=short", "--no-header", "--no-summary", "--continue-on-collection-errors",
     "-p", "no:cacheprovider",
@@ -158,7 +158,7 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     lines = [line.removeprefix("E ").strip() for line in text.splitlines()]
     said = [line for line in lines if line]
     if crash is None and said:
-        return said[-1]  # of a trace
+        return said[-1]  # the last line of a trace
     return said[0] if said else "failed"
 
 

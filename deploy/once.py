@@ -31,10 +31,10 @@ from ledger.seals.sealer import Sealer
 from ledger.write_lock import turns_of
 
 STATEMENTS = 3_000
-LISTS = 8  # of three thousand prices each
-SERVER_OWNER = "postgres"  # of the tests' own servers, which ask for no password
-STARTED = "started_ledger"  # a database that others are copies of
-_folders: list[Path] = []  # of what is made: the last one counts
+LISTS = 8  # cached lists, each of 3,000 prices
+SERVER_OWNER = "postgres"  # user of the tests' own servers, without a password
+STARTED = "started_ledger"  # the database that others are copied from
+_folders: list[Path] = []  # folders for made ledgers; the last one is used
 
 
 def put_ledger(place: str | Path) -> str:
@@ -110,7 +110,7 @@ def remember_books() -> None:
     def find_or_make(prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> Any:
         listed = tuple(prices)
         key = tuple(map(id, listed)), tuple((aliases or {}).items())
-        found = made.get(key)  # beside its prices, so that no others have their ids
+        found = made.get(key)  # the prices are kept, so that their ids stay unique
         if found is None:
             found = made[key] = listed, make(listed, aliases)
         return found[1]
@@ -124,7 +124,7 @@ def share_adapters() -> None:
     make, made = field.__post_init__, dict[Any, Any]()
 
     def find_or_make(self: Any) -> None:
-        info = self.field_info  # whose words do not tell its bounds
+        info = self.field_info  # its repr lacks the bounds, its metadata has them
         key = info.annotation, repr(info), repr(info.metadata), info.alias, repr(self.config)
         if key in made:
             self._type_adapter = made[key]
@@ -145,7 +145,7 @@ def share_authorities() -> None:
 
     @functools.wraps(make)
     def find_or_make(*of: Any, **how: Any) -> ssl.SSLContext:
-        everybody = certifi.where(), os.environ.get("SSL_CERT_FILE")  # that httpx may name
+        everybody = certifi.where(), os.environ.get("SSL_CERT_FILE")  # httpx may pass these
         if of or (how and how not in [{"cafile": file} for file in everybody]):
             return make(*of, **how)
         key = how.get("cafile"), os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -166,7 +166,7 @@ def remember_what_passed(module: str, name: str) -> None:
 
     @functools.wraps(judge)
     def judge_once(spec: Any, schema: Any, *of: Any, **how: Any) -> Any:
-        key = repr(spec), id(schema)  # which is kept, so that no other has its id
+        key = repr(spec), id(schema)  # the schema is kept, so that its id stays unique
         if key in passed:
             return None
         fault = judge(spec, schema, *of, **how)
@@ -195,9 +195,9 @@ def share_migrations(module: str) -> None:
         if kind == "sqlite" and is_head and path.parent.is_dir() and not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 draft = shutil.copy(_make_migrated(), folder)
-                with contextlib.suppress(FileExistsError):  # others were as quick
+                with contextlib.suppress(FileExistsError):  # another process was faster
                     path.hardlink_to(draft)
-            turns_of(path).touch(0o600)  # as who writes leaves it
+            turns_of(path).touch(0o600)  # a writer leaves this file, too
         migrate(url, revision)
 
     vars(holder)["migrate"] = copy_or_migrate
@@ -298,7 +298,7 @@ def _hash_kind(dialect: DefaultDialect) -> int:
 
 
 def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
-    if dialect.name == "sqlite":  # of this process, and known before anybody is connected
+    if dialect.name == "sqlite":  # one version per process, known before connecting
         return type(dialect), dialect.paramstyle
     return type(dialect), dialect.paramstyle, getattr(dialect, "server_version_info", None)
 

@@ -9,7 +9,7 @@ on SQLite, which takes a third of the time. A test whose cases have different st
 import pytest
 
 SERVER = "postgres"
-PARAMETERS = ("database_url", "random_ledger")  # fixtures, by the database that they are asked for
+PARAMETERS = ("database_url", "random_ledger")  # fixtures with the database as their parameter
 
 
 def is_on_server(item: pytest.Item) -> bool:

@@ -21,7 +21,7 @@ GUIDELLM = ROOT / "build" / "guidellm"
 DOCS = ROOT / "build" / "docs"
 TORCH_LINK = "engine-torch.pth"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
-UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
+UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names, separated by spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Part:
     install: str
     installable: Callable[[], bool]
     apt: tuple[str, ...] = ()
-    late: bool = False  # used by the long tier alone, which installs it
+    late: bool = False  # only the long tier uses it, and installs it
 
 
 def python_with(package: str, place: Path) -> Path | None:

@@ -91,7 +91,7 @@ def install_parts(
     """
     missing = missing_parts(names)
     for name in set(names) - {part.name for part in missing}:
-        tell(name, is_to_be_had=True)  # it has come meanwhile
+        tell(name, is_to_be_had=True)  # installed since the caller looked
     if not missing:
         return []
     rows = [row for row in split_rows(missing) if row]
@@ -234,7 +234,7 @@ def install_docs(installer: Installer) -> str:
     return "" if parts.find_docs() else "MkDocs is not in its environment"
 
 
-# Environments of their own, apart from those of SDKs.
+# Parts with an environment of their own that are not SDKs.
 APART = {
     "compressor": install_compressor,
     "docs": install_docs,
@@ -262,7 +262,7 @@ def install_engine(python: Path) -> str:
     return ""
 
 
-# Newer ones refuse a lock that lacks packages of other platforms, which a registry may not have.
+# Newer versions reject a lock without packages of other platforms, which a registry may lack.
 NPM = "npm@10.9.9"
 
 

@@ -42,7 +42,7 @@ PLAIN: Final[dict[str, Any]] = {
     "messages": [{"role": "user", "content": "hello there my friend"}], "model": "some-model",
     "max_tokens": 20,
 }  # fmt: skip
-# A member that a provider has another word for arrives with its value under that word.
+# Each value is unique: a member that a provider renames is recognised by its value.
 RICH: Final[dict[str, Any]] = {
     "messages": [
         {"role": "system", "content": "be short"},
@@ -56,8 +56,8 @@ RICH: Final[dict[str, Any]] = {
     "user": "somebody", "tools": [_TOOL], "tool_choice": "auto", "parallel_tool_calls": False,
     "logit_bias": {"5": 3},
 }  # fmt: skip
-# Left out by LiteLLM for names whose models it does not know; a request that needs them is only
-# sent where they are declared.
+# LiteLLM drops these for names whose models it does not know. A request that needs them is only
+# sent to targets that declare them.
 _DECLARED: Final = frozenset({"tools", "tool_choice"})
 _ANSWER = {
     "id": "c", "object": "chat.completion", "created": 1, "model": "m",
@@ -69,11 +69,11 @@ _SECRET_WORDS = ("KEY", "TOKEN")
 _CAP: Final = "max_completion_tokens"
 _HOTTEST: Final = 2.0
 _OF_STREAMS: Final = ("stream", "stream_options")
-# Where LiteLLM's SDK sends what has no address: prompts that are for somebody else.
+# The default address of LiteLLM's SDK. Prompts for another provider must not be sent there.
 _ASSUMED: Final = "https://api.openai.com/"
 OPENAI: Final = "openai"
-# Names that speak chat by their own documents (2026-11), where LiteLLM's request does not tell it:
-# it calls them past its own clients, drops the cap of an answer, or cannot read their streams.
+# Providers that document chat completions (2026-11), though LiteLLM's request does not show it:
+# LiteLLM bypasses its own clients, drops the token limit, or cannot read their streams.
 STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "aiohttp_openai": {}, "openai_like": {}, "vllm": {}, "oobabooga": {"path": "/v1"},
     "amazon_nova": {"base_url": "https://api.nova.amazon.com/v1", "keys": ["AMAZON_NOVA_API_KEY"]},
@@ -81,7 +81,7 @@ STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "morph": {"base_url": "https://api.morphllm.com/v1", "keys": ["MORPH_API_KEY"]},
     "v0": {"base_url": "https://api.v0.dev/v1", "keys": ["V0_API_KEY"]},
 }  # fmt: skip
-# What leaves for these depends on their address, the model or the credentials.
+# The requests of these names depend on the address, the model or the credentials.
 _ADAPTED: Final = frozenset({
     "azure_ai", "bedrock_mantle", "databricks", "huggingface", "snowflake",
 })  # fmt: skip
@@ -148,7 +148,7 @@ async def _send(
         pass
     except Exception as error:  # noqa: BLE001  (only what it sent is wanted; adapters fail at the answer in their own ways)
         logging.getLogger(__name__).debug("%s: %s", name, type(error).__name__)
-    for _ in range(_TURNS):  # what LiteLLM does afterwards reads variables of this name, too
+    for _ in range(_TURNS):  # LiteLLM's later callbacks also read variables of this name
         await asyncio.sleep(0)
     return sent.requests
 
@@ -238,7 +238,7 @@ async def _quirks(name: str) -> dict[str, Any] | None:
     try:
         quirks = quirks_of(streamed[-1])
         lost = set(quirks["leaves_out"])
-        if _CAP in lost:  # an answer without its cap would cost what nobody allowed
+        if _CAP in lost:  # an answer without a token limit has no maximum cost
             older = {name: value for name, value in RICH.items() if name != _CAP}
             older["max_tokens"] = RICH[_CAP]
             sent = await _send(name, older, key=KEY, place=PLACE)
@@ -288,7 +288,7 @@ async def observe_all() -> dict[str, Any]:
     for entry in entries.values():
         if "keys" in entry:
             entry["keys"] = [key for key in entry["keys"] if key not in shared]
-    entries[OPENAI]["keys"] = ["OPENAI_API_KEY"]  # which LiteLLM looks for with every name
+    entries[OPENAI]["keys"] = ["OPENAI_API_KEY"]  # LiteLLM reads it for every name
     return {"litellm": version("litellm"), "providers": entries}
 
 

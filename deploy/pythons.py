@@ -21,10 +21,10 @@ from deploy.bootstrap import PRODUCT, TESTS
 from deploy.installer import BootstrapError, find_installer, make_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-SUPPORTED = ("3.11", "3.12", "3.13", "3.14")  # pyproject.toml says it to pip
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")  # pyproject.toml states the same for pip
 PLACE = ROOT / "build" / "pythons"
 LANES = "2"
-NAMED = 10  # failed tests that are named; the log has all
+NAMED = 10  # maximum of failed tests that are printed; the log has all
 ASK = "import sys; print(sys.version.split()[0])"
 TIER = (
     "tests/backends/test_base.py",

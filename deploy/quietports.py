@@ -9,8 +9,8 @@ import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # from the first to the last
-LOWEST, LEAST, TRIES = 20_000, 1_000, 200  # LEAST: so many, though the system gives them, too
+GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # first and last port assigned
+LOWEST, LEAST, TRIES = 20_000, 1_000, 200  # LEAST: minimum of ports, even assigned ones
 
 
 def find_quiet_port(count: int = 1) -> int:

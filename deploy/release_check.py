@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-NOT_HERE: Final = 2  # the status of a step that this machine cannot run: a port is taken
+NOT_HERE: Final = 2  # exit status of a step that cannot run here, e.g. a port is taken
 _WHEEL: Final = re.compile(r"breakeven-(\d[\w.]*?)-py3-none-any\.whl")
 _IMAGE: Final = re.compile(r"/breakeven:(\d+\.\d[\w.]*)")
 _HEADING: Final = re.compile(r"^## (\d[\w.]*)", re.MULTILINE)

@@ -38,13 +38,13 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "sbom"
 EPOCH = "SOURCE_DATE_EPOCH"  # reproducible-builds.org
 UNKNOWN = "unknown"
-Licences = Mapping[tuple[str, str], str]  # of (name, version), as installed
+Licences = Mapping[tuple[str, str], str]  # licence by (name, version) of installed packages
 
 
 class LockedPart(NamedTuple):
     """A locked package. `hashes` are `algorithm:hexadecimal`, one for each allowed file."""
 
-    kind: str  # as in package URLs
+    kind: str  # type in package URLs: pypi or npm
     name: str
     version: str
     hashes: tuple[str, ...]
@@ -123,7 +123,7 @@ def document(
     bom.metadata.component = root
     bom.register_dependency(root, components.values())
     made = json.loads(make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string())
-    del made["metadata"]["timestamp"], made["serialNumber"]  # of this run
+    del made["metadata"]["timestamp"], made["serialNumber"]  # these differ for each run
     if at is not None:
         made["metadata"]["timestamp"] = at.isoformat()
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(made, sort_keys=True))
@@ -131,7 +131,7 @@ def document(
 
 
 def _component(locked: LockedPart, licences: Licences) -> Component:
-    group, _, name = locked.name.rpartition("/")  # npm's scopes
+    group, _, name = locked.name.rpartition("/")  # npm names may have a scope
     url = PackageURL(locked.kind, group or None, name, locked.version)
     stated = (
         licences.get((locked.name, locked.version), "") if locked.kind == "pypi" else locked.licence

@@ -23,7 +23,7 @@ class SecondLook:
         self._large = large
         self._few = few
         self._ran: set[str] = set()
-        self._failed: dict[str, None] = {}  # in the order of their failures
+        self._failed: dict[str, None] = {}  # in order of failure
         self._unsteady: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -33,10 +33,10 @@ class SecondLook:
 
     @pytest.hookimpl(tryfirst=True)  # before the summary is written
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        whole = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail  # as by -x
+        whole = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail  # set by -x
         if not whole or len(self._ran) < self._large or len(self._failed) > self._few:
             return
-        marked = ["-m", session.config.option.markexpr]  # else one of them might be left out
+        marked = ["-m", session.config.option.markexpr]  # or one might be deselected
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *marked]
         command += self._failed
         again = subprocess.run(command, cwd=session.config.rootpath, check=False)

@@ -12,7 +12,7 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 LIMIT_S = 300.0
-SHARED_S = 60.0  # an alarm may come so much earlier
+SHARED_S = 60.0  # an alarm may fire this much early
 
 
 class StackAlarm:
@@ -27,7 +27,7 @@ class StackAlarm:
         now_s = time.monotonic()
         if self._set_s is None or now_s - self._set_s >= self._shared_s:
             errors = item.config.stash.get(fault_handler_stderr_fd_key, None)
-            if errors is not None:  # else this run does without pytest's plugin
+            if errors is not None:  # None if pytest's plugin is disabled
                 faulthandler.dump_traceback_later(self._limit_s, file=errors)
             self._set_s = now_s
         return (yield)

@@ -27,14 +27,14 @@ class RentedEngine:
 class CloudFaults:
     """Faults that are switched on. `tick` is called before and after each order."""
 
-    hangs_before: bool = False  # an order is not done, and not answered
-    hangs_after: bool = False  # it is done, and not answered
+    hangs_before: bool = False  # an order is neither executed nor answered
+    hangs_after: bool = False  # an order is executed but not answered
     list_hangs: bool = False
     starts_two: bool = False
     never_ready: bool = False
     ignores_stop: bool = False
-    forgets: set[str] = field(default_factory=set)  # tokens that lists leave out
-    ends: dict[str, int] = field(default_factory=dict)  # tokens that a spot market takes, and when
+    forgets: set[str] = field(default_factory=set)  # tokens missing in lists
+    ends: dict[str, int] = field(default_factory=dict)  # end of spot leases, by token, us
     tick: Callable[[str], None] = lambda _: None
 
 
@@ -48,9 +48,9 @@ class StandinCloud:
         self._now_us = now_us
         self.faults = CloudFaults()
         self.engines: list[RentedEngine] = []
-        self.held: dict[int, int] = {}  # places that get no requests, and since when
+        self.held: dict[int, int] = {}  # start of the pause by place, us
         self.busy_places: set[int] = set()
-        self.cut = 0  # streams that a stop ended
+        self.cut = 0  # number of engines stopped with open streams
         self.pause: str | None = None
 
     # -- the actuator ---------------------------------------------------------------------------

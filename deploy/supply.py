@@ -12,7 +12,7 @@ from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path
 from typing import NamedTuple
 
-OWN = "_breakeven.pth"  # of an editable installation: this folder
+OWN = "_breakeven.pth"  # an editable installation's file; it adds this folder
 
 
 class Package(NamedTuple):

@@ -18,8 +18,8 @@ HELM = Path(__file__).resolve().parent / "helm"
 OWN = HELM / "values.schema.yaml"
 VALUES = HELM / "breakeven" / "values.yaml"
 WRITTEN = HELM / "breakeven" / "values.schema.json"
-# Where the pods keep their state, where they listen, who may look, who their peers are, where the
-# database is: an address holds a password. Engines run in pods of their own.
+# Settings that the chart makes itself: state folder, dashboard, peers, ports, database URL (which
+# holds a password), and replicas of engines, which run in their own pods.
 OURS = {
     "Settings": ("state_dir", "dashboard", "peers"),
     "ServerSection": ("host", "port", "keda_port"),
@@ -39,7 +39,7 @@ def join_schemas() -> dict[str, Any]:
             del part["properties"][key]
     definitions["PoolSection"]["required"].remove(
         "engine"
-    )  # of a pool under `engines` the chart says it
+    )  # the chart sets it for pools under `engines`
     require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
     schema["properties"]["config"] = strip_defaults(config)
     schema["$defs"] |= strip_defaults(definitions)

@@ -35,22 +35,22 @@ from gateway.host.children import die_with_parent
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 
-DASHBOARD = "from streamlit.web.cli import main; main()"  # as `python -m streamlit` does
+DASHBOARD = "from streamlit.web.cli import main; main()"  # same as `python -m streamlit`
 BREAKEVEN = "from gateway.cli.main import main; main()"
-MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # as `python -m` does
+MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # same as `python -m`
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these
+PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these are imported
 MODULES = (
     *shared_work.MODULES, "gateway.host.serve", "gateway.host.start", "gateway.host.prepare",
     "backends.simulator.server", "backends.simulator.provider", "alembic.command",
     "gateway.host.peers", "ledger.seals.retire", "ledger.verify.checks",
 )  # fmt: skip
 _MODULE = "deploy.warmstart"
-# What libraries of arrays would start threads at their import for; a fork has none of them.
+# Array libraries would start threads at import, which a forked process does not have.
 _UNTHREADED = {
     "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }  # fmt: skip
-_CODE_S = 30.0  # of patience with the exit code of a process that has ended
+_CODE_S = 30.0  # timeout for the exit code of a process that has ended
 
 
 class WarmProgram:
@@ -284,7 +284,7 @@ def open_program(
     `within`: the command that runs it; `program`: source for `python -c`; `root`: its source tree.
     """
     plain = warm and not within and root == ROOT and is_plain(environ)
-    if plain and program.endswith(BREAKEVEN):  # what stands before it changes what is imported
+    if plain and program.endswith(BREAKEVEN):  # code before it may change what is imported
         return programs().open(words, environ=environ, program=program)
     command = [*within, sys.executable, "-c", program, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
@@ -320,9 +320,9 @@ def main() -> None:
 
 
 def _serve(descriptor: int, host: int, imports_ahead: int) -> None:
-    # Before anything changes the environment, beside which it finds room for titles.
+    # First, because titles are written over the memory of the unchanged environment.
     setproctitle.setproctitle("breakeven warm programs")
-    os.umask(0o022)  # whatever a test's own may be by now
+    os.umask(0o022)  # a test may have changed its own umask
     if imports_ahead:
         _import_ahead()
     fork_server.run(socket.socket(fileno=descriptor), host)

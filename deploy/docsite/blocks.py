@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-# Kinds of blocks that no test runs, and what each would need. Their commands are parsed.
+# Kinds of blocks that no test runs, with what each would need. Their commands are only parsed.
 NOT_RUN: Final[Mapping[str, str]] = {
     "client": "a program of somebody else's that people use by hand; tests/sdk runs these clients",
     "cluster": "a Kubernetes cluster; tests/deploy renders the chart",
@@ -21,8 +21,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "traffic": "recorded traffic, or an id from it",
     "upkeep": "the service manager of a host",
 }
-RUN: Final = "run"  # by the ordinary tests, in one process
-FIRST_HOUR: Final = frozenset({"install", "terminal", "served"})  # by `make first-hour`
+RUN: Final = "run"  # run by the ordinary tests, in one process
+FIRST_HOUR: Final = frozenset({"install", "terminal", "served"})  # run by `make first-hour`
 DATA: Final = frozenset({"config", "file", "litellm", "policies", "prices"})
 SHELLS: Final = frozenset({"sh", "bash", "shell", "console"})
 _MARK: Final = re.compile(r"^\s*<!-- block: (.*?) -->\s*$")
@@ -89,7 +89,7 @@ def calls(command: str, program: str) -> Iterator[list[str]]:
     for token in (*lexer, ";"):
         if token.strip("();<>|&"):
             words.append(token)
-            for inner in re.findall(r"\$\(([^()]*)\)", token):  # within quotes
+            for inner in re.findall(r"\$\(([^()]*)\)", token):  # inside quotes
                 yield from calls(inner, program)
             continue
         if program in words[:1] or (program in words and "--" in words):  # `kubectl exec ... --`

@@ -16,8 +16,8 @@ from deploy import parts
 from deploy.docsite.staging import PAGES_FOLDER, ROOT, SitePages, navigation, title_of
 
 SITE: Final = ROOT / "build" / "site"
-OWN_FILES: Final = ("extra.css", "worker_shim.js")  # beside this file, copied into the site
-# The theme's plugin for pages that are opened as files loads this one from the network.
+OWN_FILES: Final = ("extra.css", "worker_shim.js")  # in this folder; copied into the site
+# The theme's plugin for pages opened from disk would load this script from the network.
 REMOTE_SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 SUMMARY: Final = (
     "> A gateway that runs your own GPUs and the external APIs as one fleet, and a ledger that "

@@ -11,7 +11,7 @@ from gateway.cli import app
 from gateway.cli.lazy_commands import LazyCommand
 
 PROGRAM = "breakeven"
-INCOMPLETE = "Missing command."  # of a group that is named alone
+INCOMPLETE = "Missing command."  # the error for a group without a command
 
 
 class CommandEntry(NamedTuple):
@@ -42,7 +42,7 @@ def fault_of(words: Sequence[str]) -> str | None:
         _parse(typer.main.get_command(app.app), PROGRAM, list(words), None)
     except TyperException as error:
         return str(getattr(error, "message", "") or error)
-    except typer.Exit:  # of an option such as `--help`, which ends the program
+    except typer.Exit:  # an option such as `--help` ends the program
         return None
     return None
 
@@ -55,7 +55,7 @@ def _parse(command: Any, name: str, words: list[str], parent: Any) -> None:
         raise typer.BadParameter(INCOMPLETE)
     context = command.make_context(name, words, parent=parent)
     if is_group:
-        # Typer has no public place for the words behind a group's own options.
+        # Typer has no public attribute for the words after a group's own options.
         left = [*context._protected_args, *context.args]  # noqa: SLF001  (see above)
         if not left:
             return

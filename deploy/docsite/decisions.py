@@ -140,7 +140,7 @@ def move_entries(waiting: Path = WAITING_FILE, folder: Path = RECORDS_FOLDER) ->
         parts = split_parts(entry)
         known = records[number][1] if number in records else fresh.get(number)
         if known is not None and parts == known.parts:
-            continue  # it has its record: a merge may have left it here
+            continue  # the record exists: a merge may have kept the entry
         if known is not None or set(parts) != set(PARTS):
             stay.append((number, entry))
             continue

@@ -26,7 +26,7 @@ from deploy.docsite.staging import ROOT, SitePages
 PLACE: Final = ROOT / "build" / "first-hour"
 INSTALLING: Final = "tutorials/first-request.md"
 GATEWAY: Final = 8080
-ENGINES: Final = (8011, 8012)  # as the tutorial's configuration names them
+ENGINES: Final = (8011, 8012)  # ports in the tutorial's configuration
 READY_S: Final = 120.0
 ASKS: Final = "curl "
 BUSY: Final = "loading"  # what `engine status` prints until an engine is measured

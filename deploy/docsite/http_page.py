@@ -12,7 +12,7 @@ from gateway.control.operations import OPERATIONS
 from gateway.worker.openapi_bodies import INFERENCE_PATHS
 from gateway.worker.unserved_paths import UNSERVED
 
-# By the beginning of the path; the longest that fits counts.
+# Sentences by path prefix. The longest prefix that matches is used.
 ABOUT: Final = {
     "/": "Name, version of the API and links, for a browser.",
     "/health": "200 while the worker answers. It depends on no database and no provider.",

@@ -21,7 +21,7 @@ _KINDS: Final = {
     "Histogram": "histogram", "TargetHistogram": "histogram",
 }  # fmt: skip
 _PREFIX: Final = "breakeven_"
-_TARGET_LABELS: Final = ("target",)  # of every `TargetHistogram`
+_TARGET_LABELS: Final = ("target",)  # labels of every `TargetHistogram`
 
 
 class MetricEntry(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Final, Self
 END: Final = "--end-of-block--"
 LOG: Final = "terminal.log"
 POLL_S: Final = 0.1
-PATIENCE_S: Final = 40.0  # for a gateway to finish its streams and apply its journal
+PATIENCE_S: Final = 40.0  # a stopping gateway finishes its streams and applies its journal
 
 
 class BlockError(Exception):
@@ -93,7 +93,7 @@ class PageShell:
         """Wait until the shell's process group is empty. Return False on a timeout."""
         until = time.monotonic() + patience_s
         while time.monotonic() < until:
-            self._shell.poll()  # a shell that ended is a process until somebody asks
+            self._shell.poll()  # reaps the shell: a zombie would still be in the group
             try:
                 os.killpg(self._shell.pid, 0)
             except ProcessLookupError:

@@ -17,7 +17,7 @@ import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES_FOLDER: Final = ROOT / "build" / "site-pages"
-# Documents outside `docs/`, by their place on the site.
+# Documents outside `docs/`, by their path on the site.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "explanation/architecture.md": "ARCHITECTURE.md",
     "explanation/benchmarks.md": "tests/bench/README.md",
@@ -26,9 +26,9 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "how-to/helm.md": "deploy/helm/README.md",
     "reference/changelog.md": "CHANGELOG.md",
 }
-# Records of how things came to be: in search they stand behind pages for users.
+# Records of past changes: the site's search ranks them after pages for users.
 RECORDS: Final = re.compile(r"explanation/benchmarks\.md|reference/changelog\.md|decisions/.+")
-# Records of single decisions, which are reached from their index and not from the navigation.
+# Records of single decisions: their index links to them, the navigation does not.
 UNLISTED: Final = re.compile(r"decisions/\d.+")
 _DECISION: Final = re.compile(r"(?<!\[)\bdecision (\d+)\b")
 _LAST: Final = "---\nsearch:\n  boost: 0.1\n---\n\n"
@@ -87,7 +87,7 @@ class SitePages:
             path.write_bytes(source.read_bytes())
 
     def _with_links(self, line: str, place: str, source: Path) -> str:
-        kept: list[str] = []  # what stands in code is no link
+        kept: list[str] = []  # inline code, which contains no links
         hidden = re.sub(r"`[^`]*`", lambda match: _hide(match[0], kept), line)
         linked = _LINK.sub(lambda match: self._link(match, place, source, kept), hidden)
         linked = _DECISION.sub(lambda match: self._decision_link(match, place), linked)
@@ -98,7 +98,7 @@ class SitePages:
         if re.match(r"[a-z]+:", address):
             return found[0]
         name, _, anchor = address.partition("#")
-        if _LINK.search(label):  # a picture that is a link
+        if _LINK.search(label):  # a picture inside a link
             label = _LINK.sub(lambda inner: self._link(inner, place, source, kept), label)
         if not name:
             self._check_anchor(place, anchor, address)
