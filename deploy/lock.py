@@ -179,8 +179,8 @@ SETS = (
         # cuda-bindings. This torch is built for CUDA 13.
         requirements=("torch==2.13.0", "vllm==0.32.0", "cuda-python>=13"),
     ),
-    # Installed over the engine's packages for one program. llmcompressor requires another version of
-    # compressed-tensors than vLLM, and Transformers <= 5.17, but works with the engine's 5.19.
+    # Installed over the engine's packages for one program. llmcompressor requires a version of
+    # compressed-tensors that vLLM does not, and Transformers <= 5.17, but works with 5.19.
     Set(
         "deploy/engine-quantize/requirements.lock",
         ("--no-deps",),
