@@ -104,7 +104,7 @@ def install(stages: StartStages, *, testing: bool) -> Installer | None:
 
 
 def is_requested_python(python: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether `.venv` has the Python that runs this module. True if PYTHON= names none."""
+    """Return False if PYTHON= is set and `.venv` has another Python than this process."""
     settings = python.parent.parent / "pyvenv.cfg"
     if not environ.get("PYTHON") or not settings.exists():
         return True
@@ -148,7 +148,8 @@ def exec_product(command: Sequence[str], stages: StartStages) -> None:
 def compile_ahead() -> None:
     """Compile once what a first start and the usual commands import.
 
-    Import errors are ignored here: the module reports them when it is used.
+    Each process would otherwise compile it again. Import errors are ignored here: the module
+    reports them when it is used.
     """
     for module in COMPILED:
         command = [str(PYTHON), "-c", f"import {module}"]

@@ -159,7 +159,8 @@ def share_authorities() -> None:
 def remember_what_passed(module: str, name: str) -> None:
     """Cache passed validations by a function that returns `None` or raises.
 
-    Two thirds of the work for a page of charts is validating the same few hundred axes and marks.
+    The function takes a spec and a schema. Two thirds of the work for a page of charts is
+    validating the same few hundred axes and marks.
     """
     holder = importlib.import_module(module)
     judge, passed = getattr(holder, name), dict[tuple[str, int], Any]()

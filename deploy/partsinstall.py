@@ -138,7 +138,10 @@ def _install_row(
 
 
 def is_needed(package: str) -> bool:
-    """Return whether to install a Debian package: not if Node from elsewhere conflicts."""
+    """Return whether to install a Debian package: Node's only if Node is missing.
+
+    Node from another source would conflict with Debian's.
+    """
     return not (package in {"nodejs", "npm"} and shutil.which(package.removesuffix("js")))
 
 

@@ -1,4 +1,7 @@
-"""The page `docs/reference/providers.md`, written by `make settings`."""
+"""The page `docs/reference/providers.md`: `python -m deploy.provider_docs`.
+
+`make settings` runs it.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

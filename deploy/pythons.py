@@ -126,7 +126,10 @@ def find_interpreters(
 
 
 def read_counts(report: Path) -> TierCounts:
-    """Read pytest's JUnit file. Raises `OSError` or `ParseError` if it is incomplete."""
+    """Read pytest's JUnit file.
+
+    Raises `OSError` when the file is missing, `ParseError` when it is incomplete.
+    """
     cases = list(ET.parse(report).getroot().iter("testcase"))
     outcomes = [{child.tag for child in case} for case in cases]
     failed = tuple(

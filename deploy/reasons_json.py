@@ -1,7 +1,7 @@
-"""The router's reasons as JSON for the ledger, written by `make settings`.
+"""The router's reasons as JSON for the ledger: `python -m deploy.reasons_json`.
 
-Ledger and dashboard may not import the router, so they read this file. For each reason it holds
-the overflow group and the sentence, in the order of `router/reasons.py`.
+`make settings` runs it. Ledger and dashboard may not import the router, so they read this file. For
+each reason it holds the overflow group and the sentence, in the order of `router/reasons.py`.
 """
 
 import json

@@ -22,7 +22,7 @@ class Package(NamedTuple):
 
 
 def packages(site: Path) -> list[Package]:
-    """Return the packages of a folder by name. A licence that is not stated is `unknown`."""
+    """Return the packages of a folder, sorted by name. A missing licence is `unknown`."""
     found = (
         Package(each.name, each.version, _licence(each.metadata))
         for each in distributions(path=[str(site)])

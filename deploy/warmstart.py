@@ -216,7 +216,10 @@ class WarmPrograms:
         return self._channel
 
     def _start_server(self, command: Sequence[str], **how: Any) -> None:
-        """Start the process from a thread that stays, because it ends with that thread."""
+        """Start the process that forks, from a thread that lives on.
+
+        The kernel ends the process when the thread that started it ends.
+        """
         started = threading.Event()
 
         def start() -> None:

@@ -38,7 +38,7 @@ There is no record where a number is missing. `make settings` writes this list.
 
 
 class DecisionError(Exception):
-    """A record lacks its title, its status, its date or one of its parts."""
+    """A record without its title, its status, its date or one of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
