@@ -73,7 +73,7 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
-    litellm.disable_stop_sequence_limit = True  # else it drops all after four without a message
+    litellm.disable_stop_sequence_limit = True  # it would drop all beyond four without a word
     for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
         logging.getLogger(name).disabled = True
     handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
@@ -264,7 +264,7 @@ class LiteLLMBackend:
 
 def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:
     """Raises `UpstreamBroken` where the provider ended its answer with an error."""
-    if error_in(tap.tail) is not None:  # LiteLLM may turn it into an empty answer
+    if error_in(tap.tail) is not None:  # LiteLLM may make an answer without words of one
         return tap.tail
     try:
         return whole_answer(

@@ -101,7 +101,7 @@ class Links(html.parser.HTMLParser):
 
 
 def fetch_wheel(places: Places, lock: str, name: str, folder: Path) -> Path | None:
-    """Download a pure-Python wheel with a locked hash. Return its path, `None` if none is found."""
+    """Download a pure-Python wheel with a locked hash. Return its path, or `None`."""
     blocks = re.split(r"\n(?=\S)", lock)
     block = next((each for each in blocks if each.startswith(f"{name}==")), "")
     hashes = set(re.findall(r"sha256:([0-9a-f]{64})", block))
