@@ -80,7 +80,7 @@ def load() -> Any:
     handler.AsyncHTTPHandler.create_async_transport = staticmethod(_routed)
     litellm.aclient_session = httpx.AsyncClient(transport=TapRouter(), trust_env=False)
     litellm.sync_transport = SyncRouter()
-    litellm.in_memory_llm_clients_cache.flush_cache()  # some are made while it is imported
+    litellm.in_memory_llm_clients_cache.flush_cache()  # importing LiteLLM creates some clients
     types: Any = importlib.import_module("litellm.types.utils")
     for name in _ANSWERS:
         getattr(types, name)()
@@ -117,7 +117,7 @@ class LiteLLMExchange:
         if not self._closed:
             self._closed = True
             await self._abort()
-            with suppress(RuntimeError):  # it may be running in a task that is being cancelled
+            with suppress(RuntimeError):  # a cancelled task may still be running it
                 await self._chunks.aclose()
 
 
@@ -168,7 +168,7 @@ class LiteLLMBackend:
             with calling(tap):
                 async with asyncio.timeout(call.deadlines.head_s):
                     result = await function(**arguments)
-                    if call.stream and tap.status is None:  # some send once they are read
+                    if call.stream and tap.status is None:  # some providers send only when read
                         first = await anext(aiter(result), None)
         except TimeoutError:
             await tap.abort()
@@ -207,17 +207,17 @@ class LiteLLMBackend:
         )
         if tap.status is not None and tap.status < 300:  # the text without LiteLLM's additions
             translated = error_in_events(tap.tail) or translated
-            if isinstance(translated, InvalidResponse):  # what LiteLLM cannot read may be counted
+            if isinstance(translated, InvalidResponse):  # an unreadable answer may report usage
                 with_usage_of(translated, tap.tail)
         if isinstance(translated, ServerError | InvalidResponse) and translated.status is None:
-            log.warning("%s: %s", self._prefix, translated)  # no text of LiteLLM's is in it
+            log.warning("%s: %s", self._prefix, translated)  # contains no text from LiteLLM
             if not tap.transmission.possible:
                 translated = RequestUnsendable(str(translated))
         if isinstance(translated, BackendError):
             tap.transmission.judge(translated)
             if tap.status is not None and tap.status >= 300:
                 charge_status(translated, tap.tail)
-            raise translated from None  # the original's text may hold keys
+            raise translated from None  # the original text may contain keys
         body = refusal_body(translated, redact(str(error), self.secrets), tap.tail)
         if not tap.transmission.possible:  # LiteLLM cannot express it: nothing was sent
             declined = RequestDeclined("the adapter has no form for it", status=translated)

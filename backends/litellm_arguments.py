@@ -17,7 +17,7 @@ from backends.openai import Credentials
 # for marked content. Claude on Google has Anthropic's cache, whose writes are counted.
 _CACHES_BY_THE_HOUR: Final = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED: Final = ("messages", "tools")
-# LiteLLM's function of a path, and what it calls such requests.
+# LiteLLM's function for a path, and its name for such requests.
 _FUNCTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "/chat/completions": ("acompletion", "chat_completion"),
     "/completions": ("atext_completion", "chat_completion"),
@@ -70,7 +70,7 @@ class AdapterArguments:
             "api_base": self._base_url,
             "num_retries": 0,
             "max_retries": 0,
-            "timeout": 3600.0,  # ours are the deadlines
+            "timeout": 3600.0,  # the gateway's deadlines apply
             "drop_params": True,  # sampling hints only: features are matched before dispatch
         }
         if key is None and self._base_url and self._prefix in litellm.openai_compatible_providers:

@@ -34,8 +34,8 @@ _SAY_OVER = frozenset({
 })  # fmt: skip
 
 
-_REFUSED = 300  # a status that is none of an answer
-_WORD_BYTES = 128  # of the longest such form or name of a count, which may come in two parts
+_REFUSED = 300  # the lowest status that is not an answer
+_WORD_BYTES = 128  # longest end mark or count name, which may arrive in two parts
 
 
 class Tap(httpx.AsyncBaseTransport):
@@ -53,12 +53,12 @@ class Tap(httpx.AsyncBaseTransport):
         self._whole = whole
         self._mends = prefix in cohere_events.PREFIXES
         self.transmission = transmission or Transmission()
-        self.status: int | None = None  # of the last answer, as it was on the wire
+        self.status: int | None = None  # of the last answer, as received
         self.headers: Mapping[str, str] = {}
-        self.on_bytes: Callable[[], None] | None = None  # called when more of an answer came
+        self.on_bytes: Callable[[], None] | None = None  # called when bytes of an answer arrive
         self._shared = shared
         self._streams: list[_TappedStream] = []
-        self._unanswered: set[tuple[str, str]] = set()  # requests whose answer is not whole
+        self._unanswered: set[tuple[str, str]] = set()  # requests without a complete answer
 
     def begin(self, request: httpx.Request) -> Callable[[], None]:
         """Record a request. Return a callback for when its answer is complete or has failed.
@@ -83,7 +83,7 @@ class Tap(httpx.AsyncBaseTransport):
             answered()
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
-        if response.has_redirect_location:  # it could lead anywhere, and is never followed
+        if response.has_redirect_location:  # redirects are never followed: the target is unchecked
             del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
             tapped = _TappedStream(response.stream, self._note_bytes, answered, whole=self._whole)
@@ -192,7 +192,7 @@ class _TappedStream(httpx.AsyncByteStream):
         self.is_over = self.counts = False
         self._whole = whole
         self._tail = b""
-        self._kept = bytearray()  # of an answer in one piece
+        self._kept = bytearray()  # the end of a whole answer
         self._inner = inner
         self._on_bytes, self._on_end = on_bytes, on_end
         self._closed = False

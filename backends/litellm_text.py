@@ -31,8 +31,8 @@ from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 from backends.web_citations import add_annotations
 
-TAIL_BYTES = 16 * 1024  # that are kept of a stream
-WHOLE_BYTES = 1024 * 1024  # that are kept of an answer in one piece
+TAIL_BYTES = 16 * 1024  # kept of a stream
+WHOLE_BYTES = 1024 * 1024  # kept of a whole answer
 _COUNTED = re.compile(
     rb'(?<!\\)"[a-z_]*(?:token|usage|eval_count|units)[a-z_]*"\s*:', re.IGNORECASE
 )
@@ -52,11 +52,11 @@ PARAMETERS = (
     "file", "language", "timestamp_granularities",
 )  # fmt: skip
 
-SPOKEN_PATHS = frozenset({"/audio/speech"})  # whose answers are files
+SPOKEN_PATHS = frozenset({"/audio/speech"})  # paths answered with a file
 PICTURE_PATHS = frozenset({"/images/generations"})
-_SOUND = "audio/mpeg"  # of an answer that does not say what it is
+_SOUND = "audio/mpeg"  # type of an answer without a media type
 _NAMES = ("id", "object", "created", "model", "service_tier")
-OWN_FAILURE = 500  # what LiteLLM says of its own, too
+OWN_FAILURE = 500  # LiteLLM also uses it for its own failures
 _MESSAGE_LIMIT = 1000
 _SECRET = re.compile(r"(?i)\b(sk|key|bearer|token|aiza|akia|gsk|xai)[-_ =:]?[A-Za-z0-9_\-]{12,}")
 _PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
@@ -66,8 +66,8 @@ class ToolCallPlaces:
     """Indices of one choice's tool calls, as LiteLLM gives some providers' calls one index."""
 
     def __init__(self) -> None:
-        self._ids: list[str] = []  # of the calls so far
-        self._places: dict[int, int] = {}  # ours of the last call, by LiteLLM's
+        self._ids: list[str] = []  # ids of the calls so far
+        self._places: dict[int, int] = {}  # our index of the last call, by LiteLLM's index
 
     def place(self, choice: dict[str, Any]) -> None:
         """Give each call its own index, and the finish reason of tool calls."""
@@ -85,10 +85,10 @@ class StreamWriter:
     """A writer of chunks as events, with total usage at the end."""
 
     def __init__(self) -> None:
-        self.said = False  # words came, or whatever else a model says
-        self._running: Mapping[str, Any] | None = None  # that was told last
-        self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
-        self.usage: dict[str, Any] | None = None  # as LiteLLM sums it, or makes it up
+        self.said = False  # the model has sent output
+        self._running: Mapping[str, Any] | None = None  # the usage sent last
+        self._named: dict[str, Any] = {}  # id, model, ... of the last chunk
+        self.usage: dict[str, Any] | None = None  # LiteLLM's sum or estimate
         self._calls: dict[int, ToolCallPlaces] = {}  # by choice
         self._lengths: dict[int, int] = {}  # characters that each choice has said
 
@@ -113,7 +113,7 @@ class StreamWriter:
             tell_ending(choice, tail)
             self._cite(choice)
             self.said = self.said or choice_says(choice)
-        ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
+        ends = any(choice["finish_reason"] for choice in choices)  # the full usage follows
         if running not in (None, self._running) and not ends:
             value["usage"] = self._running = running
         return b"data: " + msgspec.json.encode(value) + b"\n\n"

@@ -29,7 +29,7 @@ _DETAILS: Final = "completion_tokens_details"
 # Members that LiteLLM adds to a stream's counts.
 _MADE_UP: Final = ("total_tokens", "cost")
 _DETAILED: Final = frozenset((_DETAILS, "prompt_tokens_details"))
-_WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
+_WRAPPERS: Final = 4  # LiteLLM wraps streams in text streams
 
 
 def provider_usage(
@@ -41,7 +41,7 @@ def provider_usage(
     (`running_usage`).
     """
     chunks = _chunks_of(stream)
-    if chunks is None:  # nothing there that could have made it up
+    if chunks is None:  # no LiteLLM stream that could estimate usage
         return None if summed is None else dict(summed)
     own = usage_in_events(tail)
     if own is not None and all(own.get(name) is not None for name in _TOTALS):

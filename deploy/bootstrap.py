@@ -1,15 +1,15 @@
-"""From a fresh clone to a running product: `sh deploy/python -m deploy.bootstrap VERB`.
+"""Set up and run a fresh clone: `sh deploy/python -m deploy.bootstrap VERB`.
 
     install   .venv with the gateway and the dashboard, and the `breakeven` command in it
-    run       install, then `breakeven up`          (options go on to it: --keys, --config FILE)
+    run       install, then `breakeven up`          (options are passed on: --keys, --config FILE)
     demo      install, then `breakeven demo`
     tools     install, and the test tools
-    test      tools, then pytest, beside which every real part of its tests is installed
+    test      tools, then pytest, while the real parts of its tests are installed in parallel
     near      tools, then the tests that belong to the named files: deploy/near.py
-    parts     install, then the named parts (all: none named)
+    parts     install, then the named parts (all, if none is named)
 
-Standard library only. A second run changes nothing and takes a moment: the stamp in `.venv` holds
-the hash of everything that was installed. The Makefile's verbs are one line each over this file.
+This module needs only the standard library. A second run takes a moment and changes nothing: a
+stamp in `.venv` holds the hashes of what was installed. Each verb is one line in the Makefile.
 """
 
 import argparse
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 STAMP = ROOT / ".venv" / "breakeven-installed.json"
 PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
-COMPILED = (  # modules of processes and commands, with all that they import
+COMPILED = (  # entry modules of processes and commands; their imports are compiled, too
     "gateway.cli.serve, gateway.cli.ledger, gateway.cli.keys, gateway.cli.up",
     "gateway.worker.__main__",
     "gateway.host.telemetry, ledger.writer",
@@ -81,7 +81,7 @@ def perform_verb(verb: str, rest: list[str], stages: StartStages) -> int:
 
 
 def install(stages: StartStages, *, testing: bool) -> Installer | None:
-    """Bring `.venv` to what the lock files say; None when it is there already."""
+    """Install the locked packages in `.venv`. Return None if all are installed already."""
     locks = [*PRODUCT, *(TESTS if testing else ())]
     if not is_requested_python(PYTHON, os.environ):
         shutil.rmtree(PYTHON.parent.parent)
@@ -104,7 +104,7 @@ def install(stages: StartStages, *, testing: bool) -> Installer | None:
 
 
 def is_requested_python(python: Path, environ: Mapping[str, str]) -> bool:
-    """Any Python that is there will do, unless PYTHON= names one, which then runs this."""
+    """Return False if PYTHON= is set and `.venv` has another Python than this process."""
     settings = python.parent.parent / "pyvenv.cfg"
     if not environ.get("PYTHON") or not settings.exists():
         return True
@@ -113,7 +113,7 @@ def is_requested_python(python: Path, environ: Mapping[str, str]) -> bool:
 
 
 def is_stamped(path: Path) -> bool:
-    """Whether `.venv` holds this very version of the file, and still has its command."""
+    """Return whether the stamp has this file's hash, and `.venv` its Python and its command."""
     try:
         record = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -140,15 +140,16 @@ def print_line(line: str) -> None:
 
 
 def exec_product(command: Sequence[str], stages: StartStages) -> None:
-    """Turn into the product: signals and the exit status are its own."""
+    """Replace this process by the product, which receives signals and sets the status."""
     environ = keeping_bytecode({**os.environ, **stages.exported()})
     os.execve(command[0], list(command), environ)
 
 
 def compile_ahead() -> None:
-    """Compile what a first start and the usual commands import, once instead of in each process.
+    """Compile once what a first start and the usual commands import.
 
-    A module that cannot be imported here says so itself when it is used.
+    Each process would otherwise compile it again. Import errors are ignored here: the module
+    reports them when it is used.
     """
     for module in COMPILED:
         command = [str(PYTHON), "-c", f"import {module}"]
@@ -158,10 +159,10 @@ def compile_ahead() -> None:
 
 
 def keeping_bytecode(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with bytecode kept in `.venv` where none may stand beside the sources.
+    """Return an environment that keeps bytecode in `.venv` if not next to the sources.
 
-    Without any, each of the many processes that a run or a test starts compiles a thousand modules
-    anew, which doubles its CPU time.
+    Without bytecode, each process of a run or a test compiles 1,000 modules, which doubles its CPU
+    time.
     """
     kept = dict(environ)
     if kept.pop("PYTHONDONTWRITEBYTECODE", ""):

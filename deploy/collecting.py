@@ -1,11 +1,12 @@
-"""Collecting twelve thousand tests takes less than ten seconds of work, of which this saves three.
+"""Garbage collection and imports during test runs, tuned to save CPU time.
 
-What is collected stays until the end, so nobody looks for garbage among it: not while it is made,
-and not during any test. Nor does a test look through what the files before it have left, millions
-of objects by the end: that is looked through once, when a file ends that left much. During a test
-it is looked for less often, a twentieth of a test's work else. And a grammar of addresses, which
-Altair's and CycloneDX's validator of documents reads for two seconds at its import, is read by who
-validates an address.
+Collecting 12,000 tests takes less than 10 s of CPU time; this module saves 3 s of them. Collected
+tests live until the end of the run. Garbage collection is therefore off while pytest collects, and
+the collected objects are frozen: no test scans them. Objects that earlier test files left (millions
+by the end) are scanned and frozen once, when a file that left many ends. During a test, collection
+runs less often; it would otherwise take 5 % of a test's CPU time. The validators of Altair and
+CycloneDX read a grammar of addresses at import, which takes 2 s. Here the grammar is read when the
+first address is validated.
 """
 
 import functools
@@ -18,12 +19,12 @@ from types import ModuleType
 import pytest
 
 GRAMMAR = "rfc3987_syntax"
-YOUNG = 50_000  # objects more than before, at which a test's garbage is looked for
-MUCH = 10_000  # objects that a file left
+YOUNG = 50_000  # new objects after which a test's garbage is collected
+MUCH = 10_000  # new objects after a test file that make a collection worthwhile
 
 
 def read_on_demand(name: str) -> ModuleType:
-    """Stands for the module until its one function is called."""
+    """Return a stand-in that imports the module when its one function is called."""
     standing = ModuleType(name)
 
     def is_valid_syntax(term: str, text: str) -> bool:
@@ -38,7 +39,7 @@ def read_on_demand(name: str) -> ModuleType:
 
 
 class CollectionPause:
-    """From the first test file to the last."""
+    """A pytest plugin that freezes collected tests and collects garbage between test files."""
 
     def pytest_collection_finish(self) -> None:
         gc.freeze()
@@ -62,4 +63,4 @@ def register(config: pytest.Config) -> None:
     gc.disable()
     config.pluginmanager.register(CollectionPause())
     config.add_cleanup(functools.partial(gc.set_threshold, *gc.get_threshold()))
-    config.add_cleanup(gc.enable)  # of a run that ends before
+    config.add_cleanup(gc.enable)  # for a run that ends before the collection does

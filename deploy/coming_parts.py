@@ -1,13 +1,13 @@
-"""Parts that are installed while the first tests run: half of that is waiting for packages.
+"""Real parts of the tests, installed while the first tests run.
 
-`make test` begins the installation and turns into pytest. Each missing part has a file, which the
-installing process keeps locked until the part is there or is known not to come. A test waits for
-the parts that it uses; so does each other run beside this one. The kernel opens the locks of a
-process that dies.
+Half of the installation time is waiting for packages. `make test` starts the installation, then
+executes pytest. Each missing part has a file, which the installing process keeps locked until the
+part is installed or is known to be unavailable. A test waits for the parts that it uses, and so do
+other test runs on this machine. The kernel releases the locks of a process that dies.
 
-    python -m deploy.coming_parts PYTHON NAME=DESCRIPTOR ...    what `begin` starts
+    python -m deploy.coming_parts PYTHON NAME=DESCRIPTOR ...    the process that `begin` starts
 
-Standard library only.
+This module needs only the standard library.
 """
 
 import fcntl
@@ -24,11 +24,11 @@ from gateway.host.stages import StartStages
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "build" / "coming"
-NOWHERE = "nowhere to be had"  # a file's words where no place that was asked has the part
+NOWHERE = "nowhere to be had"  # a lock file's text if no source has the part
 
 
 def start_installer(python: Path, held: Mapping[str, int]) -> None:
-    """Start the process that installs, with the locked files of what it is to install."""
+    """Start the installing process and pass it the locked file of each part."""
     words = [f"{name}={descriptor}" for name, descriptor in held.items()]
     subprocess.Popen(
         [sys.executable, "-m", "deploy.coming_parts", str(python), *words],
@@ -43,9 +43,9 @@ def begin(
     locks: Path = LOCKS,
     start: Callable[[Path, Mapping[str, int]], None] = start_installer,
 ) -> None:
-    """Start a process that installs these parts; one that is being installed is left to who does.
+    """Start a process that installs these parts, except those already being installed.
 
-    When this returns, `wait_for` waits for each of them.
+    After the return, `wait_for` waits for each of the parts.
     """
     locks.mkdir(parents=True, exist_ok=True)
     held: dict[str, int] = {}
@@ -77,9 +77,9 @@ def is_coming(name: str, *, locks: Path = LOCKS) -> bool:
 
 
 def wait_for(name: str, *, locks: Path = LOCKS) -> None:
-    """Return when nobody is installing the part; tell `deploy.parts` of one that is not to be had.
+    """Wait until nothing is installing the part. Add it to `UNAVAILABLE` if no source has it.
 
-    Returns at once for what was there before.
+    Returns at once if the part was installed before.
     """
     try:
         with (locks / name).open() as file:
@@ -93,13 +93,13 @@ def wait_for(name: str, *, locks: Path = LOCKS) -> None:
 
 
 def wait_for_all(*, locks: Path = LOCKS) -> None:
-    """Return when nobody is installing any part."""
+    """Wait until no part is being installed."""
     for file in sorted(locks.glob("*")):
         wait_for(file.name, locks=locks)
 
 
 def install(held: Mapping[str, int], python: Path) -> None:
-    """Install the named parts, each with the descriptor of its locked file; failures are told."""
+    """Install the parts of `held`, which maps names to descriptors of lock files."""
     left = dict(held)
 
     def release(name: str, *, is_to_be_had: bool) -> None:
@@ -115,7 +115,7 @@ def install(held: Mapping[str, int], python: Path) -> None:
 
 
 def main(arguments: Iterable[str]) -> None:
-    """Run what `begin` has started."""
+    """Install the parts that `begin` named, in the process that it started."""
     python, *words = arguments
     pairs = [word.partition("=") for word in words]
     install({name: int(descriptor) for name, _, descriptor in pairs}, Path(python))

@@ -1,8 +1,9 @@
-"""Bytecode of the product and its tests, written once before the lanes of tests begin.
+"""Bytecode of the product and its tests, written once before the test lanes begin.
 
-In a tree that is new, each lane would compile all of it at the same time as the others: half a
-minute of work a lane. Here as many processes as there are cores share it while no lane runs yet.
-So they do with the constants of the product, which Hypothesis parses it for: each lane draws them.
+In a new tree, each lane would compile everything at the same time as the other lanes, which takes
+30 s of CPU time per lane. Here one process per core compiles a share before any lane runs. The same
+processes store the constants of the product that Hypothesis draws values from, which each lane
+would otherwise parse from the sources.
 """
 
 import compileall
@@ -37,9 +38,9 @@ def sources(root: Path) -> list[Path]:
 
 
 def compile_ahead(config: pytest.Config, root: Path = ROOT) -> None:
-    """Write what is missing or old, for a run of a folder of the tests.
+    """Write missing or outdated bytecode, if the run covers a folder of the tests.
 
-    A file with a fault is left to who imports it.
+    Files that cannot be compiled are skipped: the import of such a file reports the fault.
     """
     asked = [Path(config.invocation_params.dir, word) for word in config.args]
     if sys.dont_write_bytecode or not any(
@@ -59,7 +60,7 @@ def compile_ahead(config: pytest.Config, root: Path = ROOT) -> None:
 
 
 def compile_all(config: pytest.Config, paths: Sequence[Path]) -> None:
-    """Compile as who imports it will ask for it: pytest's assertions are rewritten in tests."""
+    """Compile each file as its import expects: test files with rewritten assertions."""
     for path in paths:
         if path.name.startswith("test_") or path.name == "conftest.py":
             _rewrite(config, path)
@@ -70,7 +71,7 @@ def compile_all(config: pytest.Config, paths: Sequence[Path]) -> None:
 
 
 def keep_constants(path: Path) -> None:
-    """Let Hypothesis find and store the constants of a file, where it would do so later."""
+    """Store the constants of a file for Hypothesis before a lane needs them."""
     digest = hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()[:16]
     if not (storage_directory("constants").path / digest).exists():
         module = ModuleType(path.stem)
@@ -92,7 +93,7 @@ def _rewrite(config: pytest.Config, path: Path) -> None:
 
 
 def is_current(path: Path, kept: Path) -> bool:
-    """Return whether pytest would take the kept bytecode for the file's own."""
+    """Return whether pytest would accept this bytecode for the current source file."""
     try:
         with kept.open("rb") as file:
             head = file.read(16)

@@ -1,6 +1,7 @@
-"""Ways to write content that hide it from a reader of patterns, by kind, and clean look-alikes.
+"""Ways to hide content from a pattern detector, by kind, and clean look-alikes.
 
-What a person or a program reads back at a glance is in; what needs a key or a guess is not.
+Included are forms that a person or a program reads at a glance. Forms that need a key or a guess
+are not included.
 """
 
 import base64
@@ -20,7 +21,7 @@ def _digits_of(text: str) -> str:
 
 
 def _grouped(text: str, mark: str, *sizes: int) -> str:
-    """Return the text in groups of these sizes, the last of them again and again."""
+    """Return the text in groups of these sizes. The last size is repeated to the end."""
     parts, at = list[str](), 0
     while at < len(text):
         size = sizes[min(len(parts), len(sizes) - 1)]
@@ -95,7 +96,7 @@ _PHONE_WORDS: Final = (
 
 
 def _named_phone(rng: random.Random, _text: str) -> str:
-    """Return a number of one country under a word of another language."""
+    """Return a phone number of one country after a word of another language."""
     number = "".join(rng.choice(string.digits) for _ in range(8))
     mark = rng.choice((" ", ".", "-"))
     return f"{rng.choice(_PHONE_WORDS)} 0{rng.randint(1, 7)}{mark}{_grouped(number, mark, 2)}"
@@ -123,8 +124,8 @@ _IP: Final[Mapping[str, Hide]] = {
 }
 _HEXADECIMAL: Final = "0123456789abcdef"
 _ALNUM: Final = string.ascii_letters + string.digits
-# Of services beyond those of the generators, by their documents: what a key begins with, and of
-# how many of which characters the rest is.
+# Keys of services that the generators lack, by the services' documents: prefix, then length and
+# characters of the rest.
 _SERVICES: Final = (
     ("shpat_", 32, _HEXADECIMAL), ("sq0atp-", 22, _ALNUM), ("key-", 32, _HEXADECIMAL),
     ("dp.pt.", 43, _ALNUM), ("NRAK-", 27, string.ascii_uppercase + string.digits),
@@ -187,7 +188,7 @@ _AROUND: Final = (
 
 
 def attack(rng: random.Random, kind: str, name: str) -> str:
-    """Return a text that holds something of a kind, hidden in one way."""
+    """Return a text that contains content of a kind, hidden in the named way."""
     return rng.choice(_AROUND).replace("{}", ATTACKS[kind][name](rng, KINDS[kind](rng)))
 
 
@@ -230,6 +231,6 @@ _CLEAN: Final[Sequence[Callable[[random.Random], str]]] = (
 
 
 def clean_lookalikes(rng: random.Random, count: int) -> Iterator[str]:
-    """Yield prompts full of numbers and words that are nothing of any kind."""
+    """Yield prompts full of numbers and words that contain no content of any kind."""
     for number in range(count):
         yield _CLEAN[number % len(_CLEAN)](rng)

@@ -1,7 +1,7 @@
-"""Kept generators of what detectors look for, of ways to write it otherwise, and of clean prompts.
+"""Generators of content for detectors, of other ways to write it, and of clean prompts.
 
-The generators follow the issuers' documents, the evasions what people do to text, and neither reads
-a detector: a change of a detector is judged by what it was not made from.
+The generators follow the documents of the issuers; the evasions follow what people do to text.
+Neither was written from a detector's code, so a change to a detector is tested independently.
 """
 
 import base64
@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 Make = Callable[[random.Random], str]
 
-# By network: prefixes and how many digits.
+# Prefixes of card networks, with the number of digits.
 _CARDS: Final = (
     ("4", 16), ("4", 13), ("51", 16), ("55", 16), ("2221", 16), ("2720", 16), ("34", 15),
     ("37", 15),
@@ -52,7 +52,7 @@ def _word(rng: random.Random, count: int, letters: str = _ALNUM) -> str:
 
 
 def card(rng: random.Random) -> str:
-    """Return a number of a card, in one of the usual groupings."""
+    """Return a valid card number in one of the usual groupings."""
     prefix, size = rng.choice(_CARDS)
     body = prefix + _digits(rng, size - len(prefix) - 1)
     total = 0
@@ -67,7 +67,7 @@ def card(rng: random.Random) -> str:
 
 
 def iban(rng: random.Random) -> str:
-    """Return an account number, in groups of four or none."""
+    """Return a valid IBAN, in groups of four characters or without groups."""
     country, form = rng.choice(sorted(_IBANS.items()))
     body, at = "", 0
     while at < len(form):
@@ -137,7 +137,7 @@ def _brazilian(rng: random.Random) -> str:
 
 
 def _indian(rng: random.Random) -> str:
-    from gateway.content.checksums import is_verhoeff  # noqa: PLC0415  (the sum alone)
+    from gateway.content.checksums import is_verhoeff  # noqa: PLC0415  (only the checksum)
 
     body = str(rng.randint(2, 9)) + _digits(rng, 10)
     whole = next(body + digit for digit in string.digits if is_verhoeff(body + digit))
@@ -176,7 +176,7 @@ _NATIONAL: Final = (
 
 
 def national_id(rng: random.Random) -> str:
-    """Return a number of one of ten countries, as people write and name it."""
+    """Return a national identity number of one of ten countries, as people write it."""
     return rng.choice(_NATIONAL)(rng)
 
 
@@ -296,7 +296,7 @@ EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     ).decode(),
     "hexadecimal": lambda text: f"note {text}".encode().hex(),
 }  # fmt: skip
-# Of numbers alone: in other words they would be another text.
+# Evasions for numbers only: they would change the meaning of other text.
 NUMBER_EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "spaced": lambda text: " ".join("".join(filter(str.isdigit, text))),
     "dashed": lambda text: _between("".join(filter(str.isdigit, text)), "-", 4),
@@ -312,14 +312,14 @@ SENTENCES: Final = (
 
 
 def written(rng: random.Random, kind: str, evasion: str) -> str:
-    """Return a sentence that holds something of a kind, written in one way."""
+    """Return a sentence that contains content of a kind, written with the named evasion."""
     text = KINDS[kind](rng)
     hide = EVASIONS.get(evasion) or NUMBER_EVASIONS[evasion]
     return rng.choice(SENTENCES).replace("{}", hide(text))
 
 
 def split_parts(rng: random.Random, kind: str) -> list[str]:
-    """Return what is of a kind in two or more parts of one message."""
+    """Return a text with content of a kind, split into two to five parts of one message."""
     text = f"it is {KINDS[kind](rng)} ok"
     cuts = sorted(rng.sample(range(7, len(text) - 4), k=min(rng.randint(1, 4), len(text) - 12)))
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -371,7 +371,7 @@ def _table(rng: random.Random) -> str:
 
 
 def clean_prompts(rng: random.Random, sources: Sequence[str], count: int) -> Iterator[str]:
-    """Yield prompts that hold nothing: pieces of sources, logs, orders, identifiers and tables."""
+    """Yield prompts without content: pieces of sources, logs, orders, identifiers, tables."""
     for number in range(count):
         kind = number % 5
         if kind == 0:

@@ -1,8 +1,8 @@
-"""Disguises of content as people and programs make them, in two sets that share no form.
+"""Disguises of content by people and programs, in two sets without a common form.
 
-A form is a separator, another spelling, a container or an encoding that a reader undoes at once.
-Nothing here was made from a detector: the first set shows what to mend, the second whether the mend
-holds for the kind of disguise or for its examples alone.
+A form is a separator, another spelling, a container or an encoding that a reader undoes at once. No
+form was made from a detector. The first set shows what to fix in a detector. The second set shows
+whether the fix works for the kind of disguise or only for the examples.
 """
 
 import base64
@@ -26,7 +26,7 @@ def plain_of(text: str) -> str:
 
 
 def cut(text: str, *sizes: int) -> list[str]:
-    """Return pieces of these sizes, the last size again and again."""
+    """Return pieces of these sizes. The last size is repeated to the end."""
     pieces, at = list[str](), 0
     while at < len(text):
         size = sizes[min(len(pieces), len(sizes) - 1)]
@@ -36,7 +36,7 @@ def cut(text: str, *sizes: int) -> list[str]:
 
 
 def groups_of(text: str) -> list[str]:
-    """Return the groups that are usual on cards and account numbers."""
+    """Return the groups in which card and account numbers are usually written."""
     bare = plain_of(text)
     return cut(bare, 4, 6, 5) if bare.isdigit() and len(bare) == _AMERICAN else cut(bare, 4)
 
@@ -50,12 +50,12 @@ def _single(*marks: str) -> Disguise:
 
 
 def _around(before: str, behind: str) -> Disguise:
-    """Return each group between two marks."""
+    """Return a disguise that puts each group between two marks."""
     return lambda _rng, text: "".join(f"{before}{group}{behind}" for group in groups_of(text))
 
 
 def within(*forms: str) -> Disguise:
-    """Return the text in one of the forms, as it is, in which `$` stands for it."""
+    """Return a disguise that puts the unchanged text in place of `$` in one of the forms."""
     return lambda rng, text: rng.choice(forms).replace("$", text)
 
 
@@ -64,14 +64,14 @@ def _bare_within(*forms: str) -> Disguise:
 
 
 def _shifted(start: int) -> Disguise:
-    """Return digits in another block of Unicode, whose nought is at `start`."""
+    """Return a disguise that writes digits in the Unicode block with its zero at `start`."""
     return lambda _rng, text: "".join(
         chr(start + int(letter)) if letter in "0123456789" else letter for letter in text
     )
 
 
 def _strewn(*marks: str) -> Disguise:
-    """Return the text with marks at a third of its places."""
+    """Return a disguise that adds a mark after a third of the characters, chosen at random."""
     return lambda rng, text: "".join(
         letter + (rng.choice(marks) if rng.random() < 1 / 3 else "") for letter in text
     )
@@ -91,7 +91,7 @@ def _wide(_rng: random.Random, text: str) -> str:
 
 
 def _bold(_rng: random.Random, text: str) -> str:
-    """Return letters and digits in mathematical bold."""
+    """Return the text with letters and digits in mathematical bold."""
     ranges = (("A", "Z", 0x1D400), ("a", "z", 0x1D41A), ("0", "9", 0x1D7CE))
     for first, last, start in ranges:
         codes = range(ord(first), ord(last) + 1)
@@ -288,7 +288,7 @@ _SECRET_FORMS: Final[dict[str, Disguise]] = {
 
 
 def _filled(make: Disguise) -> Disguise:
-    """Return the form with the text in the places that shells' own signs leave for it."""
+    """Return the disguise with NUL replaced by the text, because shells use `$` themselves."""
     return lambda rng, text: make(rng, text).replace("\0", text)
 
 
@@ -315,5 +315,5 @@ _SENTENCES: Final = (
 
 
 def disguised(rng: random.Random, kind: str, form: Disguise) -> str:
-    """Return a sentence that holds something of a kind in disguise."""
+    """Return a sentence that contains content of a kind in the given disguise."""
     return rng.choice(_SENTENCES).replace("{}", form(rng, KINDS[kind](rng)))

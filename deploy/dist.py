@@ -1,8 +1,8 @@
-"""Wheel and source archive, tried as a stranger would: `python -m deploy.dist`, or `make dist`.
+"""Build of wheel and source archive, with a trial of the wheel: `python -m deploy.dist`.
 
-Both are written to dist/. A wheel that is built from the source archive alone must have the same
-files. The wheel is installed beside requirements.lock into an environment of its own, and its
-commands run in an empty folder: help, schema, doctor, and the demo until it is ready.
+`make dist` runs it. Both files are written to dist/. A wheel built from the source archive alone
+must contain the same files. The wheel is installed with requirements.lock into a new environment,
+and its commands run in an empty folder: help, schema, doctor, and the demo until it is ready.
 """
 
 import contextlib
@@ -32,11 +32,14 @@ NO_ANSWER = (OSError, urllib.error.URLError)
 
 
 class DistError(Exception):
-    """A fault of what was built."""
+    """A fault of the built packages."""
 
 
 def build_all(out: Path = OUT) -> tuple[Path, Path]:
-    """Return wheel and source archive, built anew, and proved to be of the same files."""
+    """Build wheel and source archive. Return their paths.
+
+    Raises `DistError` when the source archive builds a wheel with other files.
+    """
     shutil.rmtree(out, ignore_errors=True)
     _build(ROOT, out, "wheel", "sdist")
     (wheel,), (archive,) = out.glob("*.whl"), out.glob("*.tar.gz")
@@ -55,15 +58,15 @@ def build_all(out: Path = OUT) -> tuple[Path, Path]:
 
 
 def differences(first: Path, second: Path) -> list[str]:
-    """Return the names that two wheels do not both have with the same bytes, sorted."""
+    """Return the sorted names of files that are in one wheel only or differ."""
     ours, theirs = _digests(first), _digests(second)
     return sorted(name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name))
 
 
 def try_wheel(wheel: Path, folder: Path) -> Iterator[str]:
-    """Install the wheel below `folder` and run it; yield a line for each step that passed.
+    """Install the wheel in `folder` and run its commands. Yield a line per passed step.
 
-    Raises `DistError` for a command that failed, `BootstrapError` where it cannot be installed.
+    Raises `DistError` when a command fails, `BootstrapError` when the installation fails.
     """
     python = folder / "venv" / "bin" / "python"
     make_environment(python)
@@ -87,7 +90,7 @@ def try_wheel(wheel: Path, folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _demo(command: str, folder: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield its address once it is ready; end it as Ctrl-C does."""
+    """Start the demo and yield its URL once it is ready. Stop it afterwards with SIGINT."""
     log = folder / "demo.log"
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A third set of disguises, written after detectors were mended by the first two."""
+"""A third set of disguises, written after detectors were fixed with the first two."""
 
 import base64
 import json

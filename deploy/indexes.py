@@ -1,9 +1,9 @@
-"""Places of packages: pip's configuration, read without pip, for uv and bare Pythons.
+"""Package sources from pip's configuration, for uv and for Pythons without pip.
 
-uv does not read pip's configuration, and a Debian Python may have no pip that could. So index,
-extra indexes, find-links, certificate and trusted hosts are read from pip's files and PIP_*
-variables and handed on. Every installed file is checked against a locked hash, which is why
-looking in all places at once is safe.
+uv does not read pip's configuration, and a Debian Python may have no pip to read it. This module
+reads index, extra indexes, find-links, certificate and trusted hosts from pip's files and PIP_*
+variables, and passes them on. Searching all sources at once is safe, because every installed file
+is checked against a locked hash.
 """
 
 import configparser
@@ -23,7 +23,7 @@ TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """pip's settings that say where to look; empty means pip's own default."""
+    """The package sources of pip's configuration; an empty value means pip's own default."""
 
     index: str = ""
     extra: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Places:
     trusted: tuple[str, ...] = ()
 
     def uv_arguments(self, environ: Mapping[str, str]) -> list[str]:
-        """Options for `uv pip install`; a person's own UV_* settings win."""
+        """Return options for `uv pip install`. The user's own UV_* variables take precedence."""
         arguments = ["--index-strategy", "unsafe-best-match"]
         if self.index and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & environ.keys():
             arguments += ["--default-index", self.index]
@@ -49,7 +49,7 @@ class Places:
 
 
 def configured(environ: Mapping[str, str], *, home: Path, machine: Path = Path("/etc")) -> Places:
-    """The configuration as pip would see it: machine, user, named file, then variables."""
+    """Read the configuration in pip's order: machine, user, named file, then variables."""
     values: dict[str, str] = {}
     if environ.get("PIP_CONFIG_FILE") != os.devnull:
         config_home = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -89,7 +89,7 @@ def read_file(path: Path) -> dict[str, str]:
 
 
 class Links(html.parser.HTMLParser):
-    """The addresses on one simple-index page or find-links page."""
+    """A parser that collects the addresses on a simple-index or find-links page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Links(html.parser.HTMLParser):
 
 
 def fetch_wheel(places: Places, lock: str, name: str, folder: Path) -> Path | None:
-    """A pure-Python wheel from the configured places, if its hash is the locked one."""
+    """Download a pure-Python wheel with a locked hash. Return its path, or `None`."""
     blocks = re.split(r"\n(?=\S)", lock)
     block = next((each for each in blocks if each.startswith(f"{name}==")), "")
     hashes = set(re.findall(r"sha256:([0-9a-f]{64})", block))
@@ -120,7 +120,10 @@ def fetch_wheel(places: Places, lock: str, name: str, folder: Path) -> Path | No
 
 
 def wheels_at(page: str, name: str, context: ssl.SSLContext) -> list[str]:
-    """Newest first, as far as the page is in order."""
+    """Return the addresses of a package's pure-Python wheels on a page or in a folder.
+
+    A page yields at most five, last first: the newest, if the page is sorted by version.
+    """
     if "://" not in page or page.startswith("file://"):
         folder = Path(urllib.parse.unquote(urllib.parse.urlsplit(page).path))
         return [path.as_uri() for path in sorted(folder.glob(f"{name}-*-py3-none-any.whl"))]

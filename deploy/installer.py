@@ -1,8 +1,8 @@
-"""Installs locked sets into virtual environments, with uv where it can be had, else with pip.
+"""Installation of locked packages into virtual environments, with uv or pip.
 
-Nothing is taken for granted: Debian's Python may lack ensurepip and pip, so a pip is looked for in
-six places. What is installed comes from lock files with hashes (`--require-hashes`), wheels only,
-so that no compiler is needed.
+uv is used if it is available, otherwise pip. Debian's Python may lack ensurepip and pip, so pip is
+searched for in six places. Packages come from lock files with hashes (`--require-hashes`), and only
+as wheels, so that no compiler is needed.
 """
 
 import os
@@ -25,24 +25,24 @@ UV_OLDEST = (0, 5)
 
 
 class BootstrapError(Exception):
-    """One line for a person: what is missing and how to get it."""
+    """A failed installation; the message says what is missing and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """`uv` or `pip` is the command that runs it; `places` is where packages come from."""
+    """An installer of packages: the `uv` or `pip` command, and the package `places`."""
 
     uv: Path | None
     pip: tuple[str, ...] | None
     places: indexes.Places
 
     def install(self, python: Path, locks: Sequence[Path]) -> None:
-        """Install lock files into the environment of `python`, every file checked by hash."""
+        """Install lock files into the environment of `python`, each file checked by hash."""
         words = ["--require-hashes", "--only-binary", ":all:"]
         self.call(python, [*words, *(word for lock in locks for word in ("-r", str(lock)))])
 
     def install_project(self, python: Path) -> None:
-        """Install the product itself, editable, with the build tools that are there already."""
+        """Install the product itself in editable mode, with the build tools installed before."""
         self.call(python, ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
 
     def call(self, python: Path, arguments: Sequence[str]) -> None:
@@ -62,7 +62,10 @@ class Installer:
 
 
 def make_environment(python: Path, base: Path | None = None) -> Path:
-    """`.venv` (or another folder) with this interpreter (or `base`), no pip; kept if it works."""
+    """Create an environment without pip from `base` or this interpreter; return `python`.
+
+    An environment that works is kept. Raises `BootstrapError` when it cannot be created.
+    """
     folder = python.parent.parent
     if python.exists() and not run([str(python), "-c", "import sys, ctypes, ssl"], None):
         return python
@@ -75,7 +78,10 @@ def make_environment(python: Path, base: Path | None = None) -> Path:
 
 
 def find_installer(python: Path) -> Installer:
-    """The uv on PATH, or one installed from its lock into the environment; else pip alone."""
+    """Find uv on PATH or in the environment, or install it there. Fall back to pip alone.
+
+    Raises `BootstrapError` when neither is available.
+    """
     places = indexes.configured(os.environ, home=Path.home())
     own = python.parent / "uv"
     for candidate in (shutil.which("uv"), str(own) if own.exists() else None):
@@ -99,7 +105,7 @@ def uv_version(path: str) -> tuple[int, ...]:
 
 
 def find_pip(places: indexes.Places) -> tuple[str, ...] | None:
-    """A pip that runs: this Python's, one on PATH, a bundled wheel, the index, Debian's package."""
+    """Find pip: this Python's, on PATH, a bundled wheel, the index or Debian's package."""
     commands = [(sys.executable, "-m", "pip"), ("pip3",), ("pip",)]
     for command in commands:
         if knows_python_option(command):
@@ -114,7 +120,7 @@ def find_pip(places: indexes.Places) -> tuple[str, ...] | None:
 
 
 def knows_python_option(command: Sequence[str]) -> bool:
-    """Since 22.3 pip can install into another environment."""
+    """Return whether this pip can install into another environment (22.3 or later)."""
     if shutil.which(command[0]) is None:
         return False
     answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
@@ -127,14 +133,17 @@ def bundled_wheels() -> list[Path]:
 
 
 def unpack_debian_pip() -> Path | None:
-    """Debian's pip wheel, unpacked into build/."""
+    """Download Debian's pip wheel and unpack it into build/. Return `None` if that fails."""
     unpack_debian("python3-pip-whl", SCRATCH)
     found = sorted((SCRATCH / "usr" / "share" / "python-wheels").glob("pip-*.whl"))
     return found[-1] if found else None
 
 
 def unpack_debian(name: str, folder: Path) -> str:
-    """Download a Debian package and unpack it into a folder: needs no root, starts no service."""
+    """Download a Debian package and unpack it into a folder. Return an error text or "".
+
+    Needs no root and starts no service.
+    """
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
         return "this is not Debian or Ubuntu"
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +158,10 @@ def unpack_debian(name: str, folder: Path) -> str:
 
 
 def run(command: Sequence[str], environ: dict[str, str] | None, folder: Path | None = None) -> str:
-    """Empty when it worked, else the end of what it printed. On a terminal it draws itself."""
+    """Run a command. Return "" on success, otherwise the last 20 lines of its output.
+
+    On a terminal, an installing command writes to the terminal itself.
+    """
     if sys.stderr.isatty() and "install" in command:
         code = subprocess.run(command, env=environ, cwd=folder, check=False).returncode
         return f"{command[0]} ended with {code}" if code else ""
@@ -161,10 +173,10 @@ def run(command: Sequence[str], environ: dict[str, str] | None, folder: Path | N
 
 
 def explain(output: str) -> str:
-    """The one line that names the likeliest cause."""
+    """Return the most likely cause of a failed installation, as one line."""
     if re.search(r"no (matching|compatible|usable) |no wheels", output, re.IGNORECASE):
         return "a locked package has no wheel for this machine: use x86_64 or aarch64 Linux"
-    if re.search(r"\b(?:gcc|cc1|cc1plus|compiler)\b", output):  # no digits of a hash
+    if re.search(r"\b(?:gcc|cc1|cc1plus|compiler)\b", output):  # \b: not in a hash
         return "a compiler is missing: sudo apt-get install build-essential"
     if re.search(r"hash", output, re.IGNORECASE):
         return "a package's file is not the locked one (is a mirror rewriting packages?)"

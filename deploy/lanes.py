@@ -1,12 +1,11 @@
-"""Lanes of tests side by side (`pytest -n 2`, as `make test` runs them), by pytest-xdist.
+"""Test lanes that run in parallel with pytest-xdist (`pytest -n 2`, as in `make test`).
 
-A file stays in one lane, and so does all that shares the real engines, which start once, all that
-looks at the whole tree, which is parsed once, all that imports LiteLLM, which takes five seconds,
-the clients of one gateway with a dozen providers, and what draws dashboards of one month. Most
-tests wait more than they work, so four fit on two cores. One marked `quiet` measures,
-or loads the machine on purpose, and has it alone: the other lane ends the test that it is at, and
-waits, and so does the quiet test for parts that are being installed. What shares such a part begins
-when that is there.
+A file stays in one lane. Files that share something expensive stay in one lane together: the real
+engines (started once), the tree (parsed once), LiteLLM (5 s to import), the clients of one gateway
+with a dozen providers, the dashboards of one month. Most tests wait more than they compute, so four
+lanes fit on two cores. A test marked `quiet` measures, or loads the machine on purpose, and runs
+alone: the other lanes finish their current tests and wait. A quiet test also waits for parts that
+are being installed. A group that uses such a part begins once the part is installed.
 """
 
 import fcntl
@@ -34,7 +33,7 @@ TOGETHER = {
         "tests/gateway/field/", "tests/gateway/request/dialects/test_translated_response.py",
     ),
 }  # fmt: skip
-# Files that take half a minute or more, so that none begins when the others are about to end.
+# Files that take 30 s or more. They begin early, so that no lane waits for one at the end.
 LONGEST = (
     "tests/gateway/demo/test_start.py", "tests/gateway/host/test_serve.py",
     "tests/gateway/faults/", "tests/gateway/cli/test_engineops.py",
@@ -46,17 +45,17 @@ NEEDED = {
     "dashboard": ("chromium", "axe"),
     "clients": ("openai-2", "openai-3", "openai-node", "coding", "frameworks", "schemathesis"),
 }
-ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end
-WHERE = "lanes"  # of a lane's input: the folder with the locks
+ALMOST_DONE = 2  # tests left; a lane runs its last test only after it gets another one or the end
+WHERE = "lanes"  # key in a lane's input: the folder with the locks
 
 
 def group_of(nodeid: str) -> str | None:
-    """Return the name of what its files share, `None` for a file of its own."""
+    """Return the group of files that share a lane, `None` for a file without a group."""
     return next((name for name, files in TOGETHER.items() if nodeid.startswith(files)), None)
 
 
 def rank(nodeid: str) -> int:
-    """Return a place for each group that stays together, then for long files, then the others."""
+    """Return the sort key of a test: groups first, then long files, then the other files."""
     group = group_of(nodeid)
     if group is not None:
         return list(TOGETHER).index(group)
@@ -64,12 +63,12 @@ def rank(nodeid: str) -> int:
 
 
 def lacks_parts(scope: str) -> bool:
-    """Return whether a part of the group is still being installed."""
+    """Return whether a part that the group uses is still being installed."""
     return any(coming_parts.is_coming(name) for name in NEEDED.get(scope, ()))
 
 
 class Lanes:
-    """The whole run: hands out a file at a time, in the order of collection."""
+    """The plugin of the whole run: assigns one file at a time, in the order of collection."""
 
     def __init__(self) -> None:
         self._locks = tempfile.TemporaryDirectory(prefix="breakeven-lanes-")
@@ -80,7 +79,7 @@ class Lanes:
         return ByFile(config, log)
 
     def pytest_configure_node(self, node: Any) -> None:
-        """No lane has begun before the first of them is told what it is."""
+        """Compile everything before the first lane begins; pass the lane its folder of locks."""
         if not self._is_compiled:
             compile_ahead(node.config)
             self._is_compiled = True
@@ -92,14 +91,14 @@ class Lanes:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see above
-    """A scheduler that hands out one file at a time, and what a dead lane left to the others.
+    """A scheduler that assigns one file at a time, and reassigns the work of a lane that died.
 
-    The scheduler of pytest-xdist 3.8 hands the test that killed a lane to the next lane, counts
-    files that are through as work, and leaves a lane with one test waiting for a second.
+    The scheduler of pytest-xdist 3.8 passes the test that killed a lane to the next lane, counts
+    finished files as work, and leaves a lane with one test waiting for a second.
     """
 
     def remove_node(self, node: Any) -> str | None:
-        """Return the test that killed the lane, `None` if the lane had ended its work."""
+        """Return the test that killed the lane, `None` if the lane had finished its work."""
         crashed: str | None = None
         left: dict[str, dict[str, bool]] = {}
         for scope, unit in self.assigned_work.pop(node).items():
@@ -118,14 +117,14 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see abov
         return group_of(nodeid) or nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: Any) -> None:
-        """Hand out the first files whose parts are there, or the first where none are."""
+        """Assign the first file whose parts are installed, or the first file if none is ready."""
         ready = next((scope for scope in self.workqueue if not lacks_parts(scope)), None)
         if ready is not None:
             self.workqueue.move_to_end(ready, last=False)
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:
-        """Hand out files until the lane has more than two tests, or end it where none is left."""
+        """Assign files until the lane has more than two tests; shut it down if no file is left."""
         if node.shutting_down or node not in self.registered_collections:
             return
         while self.workqueue and self._pending_of(self.assigned_work[node]) <= ALMOST_DONE:
@@ -135,7 +134,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see abov
 
 
 class Lane:
-    """One of the processes that run tests."""
+    """The plugin of one process that runs tests."""
 
     def __init__(self, folder: Path) -> None:
         self._gate, self._machine = ((folder / name).open("w") for name in ("gate", "machine"))
@@ -152,10 +151,10 @@ class Lane:
 
     @contextmanager
     def use_machine(self, *, alone: bool) -> Iterator[None]:
-        """Have the machine, alone or with others.
+        """Hold the machine, exclusively if `alone`, otherwise shared with other lanes.
 
-        All pass a gate first, and who wants to be alone keeps it shut until then: else the
-        others, one test after the other, might never leave the machine to it.
+        Every test passes a gate first. A test that runs alone keeps the gate closed while it waits,
+        because the other lanes might otherwise never leave the machine free.
         """
         if alone:
             coming_parts.wait_for_all()
@@ -173,7 +172,7 @@ class Lane:
 
 
 def register(config: pytest.Config) -> None:
-    """Nothing, where all tests run in one process."""
+    """Register the plugins of lanes. Does nothing if all tests run in one process."""
     given: dict[str, Any] | None = getattr(config, "workerinput", None)
     if given is not None:
         config.pluginmanager.register(Lane(Path(given[WHERE])))

@@ -1,4 +1,4 @@
-"""Write every lock file: exact versions with the hashes of their files, and no index address.
+"""Write every lock file: exact versions and file hashes, without index addresses.
 
 Run by `make lock` after a change of pyproject.toml. Each set is resolved for Python 3.11 to 3.14
 on every platform at once. The test tools are resolved under the product's versions, because both
@@ -24,7 +24,7 @@ NODE = tuple(
 )
 
 
-# Left out where torch is the engine's: it, and what its build for a GPU brings along.
+# Packages left out if the engine's torch is used: torch and the packages of its GPU build.
 TORCH = (
     "torch", "triton", "cuda-bindings", "cuda-pathfinder", "cuda-toolkit", "nvidia-cublas",
     "nvidia-cuda-cccl", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
@@ -35,13 +35,13 @@ TORCH = (
 
 
 class Set(NamedTuple):
-    """One lock file: what goes in, as arguments of `uv pip compile` and requirement lines."""
+    """A lock file: arguments of `uv pip compile`, and further requirement lines."""
 
     path: str
     arguments: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    pythons: tuple[str, ...] = SUPPORTED  # whose wheels it is made of
-    options: tuple[str, ...] = ()  # of its installation
+    pythons: tuple[str, ...] = SUPPORTED  # versions for which every package needs a wheel
+    options: tuple[str, ...] = ()  # options of `uv pip install`
 
 
 SETS = (
@@ -138,7 +138,7 @@ SETS = (
         ),
         pythons=("3.11",),
     ),
-    # Each wants a `rich` of its own; shell-gpt imports click, and no longer gets it by typer.
+    # Each needs another version of `rich`. shell-gpt imports click, which typer no longer requires.
     Set("tests/sdk/loops-aider.lock", requirements=("aider-chat==0.86.2",), pythons=("3.11",)),
     Set(
         "tests/sdk/loops-shell.lock",
@@ -148,8 +148,8 @@ SETS = (
     Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
     Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),
     Set("tests/sdk/helm.lock", requirements=("helm-python-sdk==0.2.2",)),
-    # It needs Python 3.12 and a numpy that has no wheels for later ones. It and pandasql are
-    # published as source alone: apart from what they need, to which the tools that build belong.
+    # focus-validator needs Python 3.12, because its numpy has no wheels for later versions. It and
+    # pandasql are published only as source, in a lock without dependencies and build tools.
     Set(
         "tests/focus.lock",
         ("--no-emit-package", "focus-validator", "--no-emit-package", "pandasql"),
@@ -175,12 +175,12 @@ SETS = (
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),
     Set(
         "deploy/engine-cuda/requirements.lock",
-        # Left to itself the resolver takes an old cuda-python, made for CUDA 12, to have newer
-        # cuda-bindings; this torch is built for CUDA 13.
+        # Without `>=13`, the resolver selects an old cuda-python for CUDA 12 to get newer
+        # cuda-bindings. This torch is built for CUDA 13.
         requirements=("torch==2.13.0", "vllm==0.32.0", "cuda-python>=13"),
     ),
-    # Laid over the engine's packages for one program: it asks for another compressed-tensors than
-    # vLLM does, and for no newer Transformers than 5.17, though it works with the engine's 5.19.
+    # Installed over the engine's packages for one program. llmcompressor requires a version of
+    # compressed-tensors that vLLM does not, and Transformers <= 5.17, but works with 5.19.
     Set(
         "deploy/engine-quantize/requirements.lock",
         ("--no-deps",),
@@ -220,7 +220,10 @@ def main(arguments: list[str]) -> int:
 
 
 def find_without_wheels(set_: Set) -> list[str]:
-    """Return the packages of a set without wheels: users' machines compile nothing."""
+    """Return a line for each platform and Python for which a set lacks wheels.
+
+    Wheels are required, because nothing is compiled on users' machines.
+    """
     lock, found = ROOT / set_.path, []
     for platform, python in itertools.product(PLATFORMS, set_.pythons):
         with tempfile.TemporaryDirectory() as folder:
@@ -239,7 +242,7 @@ def find_without_wheels(set_: Set) -> list[str]:
 
 
 def write(set_: Set, *, check: bool) -> bool:
-    """Resolve one set; keep what is locked wherever it still fits. True if the file changes."""
+    """Resolve one set, keeping versions that still fit. Return whether the file changes."""
     path = ROOT / set_.path
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     with tempfile.TemporaryDirectory() as folder:
@@ -276,7 +279,7 @@ def lock_node(folder: Path) -> None:
 
 
 def strip_addresses(value: object) -> object:
-    """The record says where a package came from; only its hash is wanted."""
+    """Remove download addresses and funding notes from an npm lock; hashes stay."""
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key not in {"resolved", "funding"}}
         return {key: strip_addresses(item) for key, item in kept.items()}

@@ -1,8 +1,8 @@
 """The tests that belong to a file: `make near FILE=router/filters.py`.
 
-They are its mirrored tests, and those of every file that imports it directly. A failing test is one
-line, and after a minute the rest is left out, with a line that says how much. Real parts are not
-installed for it: what needs one that is missing is skipped without a word.
+These are the file's mirrored tests, and those of every file that imports it directly. Each failing
+test prints one line. After 45 s no further test begins, and a line says how many were left out.
+Real parts are not installed: tests that need a missing part are skipped without a message.
 """
 
 import ast
@@ -17,9 +17,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("router", "ledger", "backends", "gateway", "dashboard", "deploy")
-LIMIT_S = 45.0  # a command of one minute, with its start and its last test
-PARTIAL_STATUS = 3  # nothing failed of what ran, and not all ran
-LINE = 160  # letters of a failure
+LIMIT_S = 45.0  # with start and last test, the command takes 60 s
+PARTIAL_STATUS = 3  # exit status: no test failed, but some did not run
+LINE = 160  # maximum characters of a failure's text
 QUIET = (
     "-qq", "--tb=short", "--no-header", "--no-summary", "--continue-on-collection-errors",
     "-p", "no:cacheprovider",
@@ -27,12 +27,12 @@ QUIET = (
 
 
 def module_of(name: str) -> str:
-    """router/filters.py -> router.filters; a package's `__init__.py` is the package."""
+    """Return the module name of a path: router/filters.py is router.filters."""
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def importers(root: Path, name: str) -> list[str]:
-    """The files of the product that import the file, those of its own package first."""
+    """Return the files of the product that import this file, those of its own package first."""
     module = module_of(name)
     last = re.compile(rf"\b{re.escape(module.rpartition('.')[2])}\b")
     found = []
@@ -47,7 +47,7 @@ def importers(root: Path, name: str) -> list[str]:
 
 
 def imported_modules(tree: ast.Module) -> set[str]:
-    """Every module that the file's import statements can mean."""
+    """Return every module that the file's import statements can refer to."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -59,7 +59,7 @@ def imported_modules(tree: ast.Module) -> set[str]:
 
 
 def tests_of(root: Path, name: str) -> list[str]:
-    """The mirrored test file and those beside it that continue its name; a test is its own."""
+    """Return the mirrored test file and those that continue its name. A test returns itself."""
     path = Path(name)
     if path.parts[0] == "tests":
         own = path.name.startswith("test_")
@@ -75,7 +75,7 @@ def tests_of(root: Path, name: str) -> list[str]:
 
 
 def _that_name(root: Path, path: Path) -> list[str]:
-    """The tests of a folder that import a file of the tests beside them."""
+    """Return the tests of a folder that import this support file of the tests."""
     found = [
         each
         for each in sorted((root / path.parent).rglob("test_*.py"))
@@ -93,7 +93,7 @@ def tests_near(root: Path, name: str) -> list[str]:
 
 
 class NearReport:
-    """A line for each failure, and one for all; nothing begins after `limit_s`."""
+    """A pytest plugin: one line per failure and a summary. No test begins after `limit_s`."""
 
     def __init__(
         self, limit_s: float, clock: Callable[[], float], say: Callable[[str], None]
@@ -105,7 +105,7 @@ class NearReport:
         self.counts = {"passed": 0, "skipped": 0}
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
-        """No dots."""
+        """Print no dots for finished tests."""
         when = getattr(report, "when", None)
         return None if when is None else (report.outcome, "", "")
 
@@ -121,14 +121,14 @@ class NearReport:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
-        """True: dealt with, and so not run."""
+        """Return True to leave the test out, once the time limit has passed."""
         late = self._clock() - self._began_s > self._limit_s
         self._left_out += late
         return late or None
 
     @property
     def is_partial(self) -> bool:
-        """Whether tests were left out, whose outcome nobody knows."""
+        """Return whether tests were left out, so that their outcome is unknown."""
         return self._left_out > 0
 
     def summary(self) -> list[str]:
@@ -152,13 +152,13 @@ class NearReport:
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """The first line of what went wrong."""
+    """Return the report's line that names the failure: the first, or the last of a trace."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr)
     lines = [line.removeprefix("E ").strip() for line in text.splitlines()]
     said = [line for line in lines if line]
     if crash is None and said:
-        return said[-1]  # of a trace
+        return said[-1]  # the last line of a trace
     return said[0] if said else "failed"
 
 

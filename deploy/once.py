@@ -1,7 +1,7 @@
-"""Values that a process of the tests makes once, because they are equal each time.
+"""Values that are equal in every test, and that a test process therefore makes only once.
 
-Two thirds of the work of a gateway's start are an empty ledger, migrated through every revision,
-and the bundled prices, read from three thousand rows of JSON.
+Two thirds of the work of starting a gateway are an empty ledger, migrated through every revision,
+and the bundled prices, read from 3,000 rows of JSON.
 """
 
 import contextlib
@@ -31,24 +31,24 @@ from ledger.seals.sealer import Sealer
 from ledger.write_lock import turns_of
 
 STATEMENTS = 3_000
-LISTS = 8  # of three thousand prices each
-SERVER_OWNER = "postgres"  # of the tests' own servers, which ask for no password
-STARTED = "started_ledger"  # a database that others are copies of
-_folders: list[Path] = []  # of what is made: the last one counts
+LISTS = 8  # cached lists, each of 3,000 prices
+SERVER_OWNER = "postgres"  # user of the tests' own servers, without a password
+STARTED = "started_ledger"  # the database that others are copied from
+_folders: list[Path] = []  # folders for made ledgers; the last one is used
 
 
 def put_ledger(place: str | Path) -> str:
-    """An empty, migrated ledger, where SQLite has none yet; a server's is left as it is.
+    """Create an empty, migrated SQLite ledger if there is none. Return its URL.
 
-    Returns its address.
+    A database on a server is left unchanged.
     """
     return _put(_make_migrated, place)
 
 
 def put_started_ledger(place: str | Path) -> str:
-    """The ledger of a host that was started once: the bundled prices are stored and sealed.
+    """Create the ledger of a host that was started once: bundled prices stored and sealed.
 
-    Otherwise as `put_ledger`, but an empty database of a server of the tests becomes one, too.
+    Like `put_ledger`, but also fills an empty database on one of the tests' own servers.
     """
     target = make_url(place) if isinstance(place, str) else None
     if target is not None and target.username == SERVER_OWNER:
@@ -57,7 +57,7 @@ def put_started_ledger(place: str | Path) -> str:
 
 
 def _copy_started(target: URL) -> None:
-    """Replace a database without a table by a copy: the migrations alone take four seconds."""
+    """Replace a database without tables by a copy, because the migrations alone take 4 s."""
     how: dict[str, Any] = {"host": target.host, "port": target.port, "user": target.username}
     with psycopg.connect(**how, dbname=target.database) as connection:
         if connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchone():
@@ -86,20 +86,23 @@ def _put(make: Callable[[], Path], place: str | Path) -> str:
 
 
 def remember(module: str, name: str) -> None:
-    """From here on the function answers once for each of its arguments."""
+    """Replace a module's function by a cached one: one call for each set of arguments."""
     holder = importlib.import_module(module)
     vars(holder)[name] = functools.cache(getattr(holder, name))
 
 
 def remember_list(module: str, name: str) -> None:
-    """Remember a function from one iterable to a list, which is a copy each time."""
+    """Cache a function that takes one iterable and returns a list. Each call returns a copy."""
     holder = importlib.import_module(module)
     made = functools.lru_cache(maxsize=LISTS)(getattr(holder, name))
     vars(holder)[name] = lambda values: list(made(tuple(values)))
 
 
 def remember_books() -> None:
-    """A book of the same prices and names is the same book, which nothing changes."""
+    """Make `ledger.prices.stored` return one price book for the same prices and names.
+
+    Sharing is safe, because nothing changes a price book.
+    """
     stored = importlib.import_module("ledger.prices.stored")
     make, made = stored.PriceBook, LRUCache[Any, Any](LISTS)
 
@@ -107,7 +110,7 @@ def remember_books() -> None:
     def find_or_make(prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> Any:
         listed = tuple(prices)
         key = tuple(map(id, listed)), tuple((aliases or {}).items())
-        found = made.get(key)  # beside its prices, so that no others have their ids
+        found = made.get(key)  # the prices are kept, so that their ids stay unique
         if found is None:
             found = made[key] = listed, make(listed, aliases)
         return found[1]
@@ -116,12 +119,12 @@ def remember_books() -> None:
 
 
 def share_adapters() -> None:
-    """Validators of a route's parameters are made once for all applications that have the route."""
+    """Make validators of route parameters once for all applications with the route."""
     field = importlib.import_module("fastapi._compat.v2").ModelField
     make, made = field.__post_init__, dict[Any, Any]()
 
     def find_or_make(self: Any) -> None:
-        info = self.field_info  # whose words do not tell its bounds
+        info = self.field_info  # its repr lacks the bounds, its metadata has them
         key = info.annotation, repr(info), repr(info.metadata), info.alias, repr(self.config)
         if key in made:
             self._type_adapter = made[key]
@@ -133,15 +136,16 @@ def share_adapters() -> None:
 
 
 def share_authorities() -> None:
-    """The certificates of all authorities are read once: each client's own take 40 ms.
+    """Load the certificates of all authorities once: each client takes 40 ms for them.
 
-    Of contexts that trust what everybody does; who names a file of certificates has one alone.
+    Only contexts with the default certificates are shared. A context with another certificate file
+    is made anew.
     """
     make, made = ssl.create_default_context, dict[tuple[str | None, ...], ssl.SSLContext]()
 
     @functools.wraps(make)
     def find_or_make(*of: Any, **how: Any) -> ssl.SSLContext:
-        everybody = certifi.where(), os.environ.get("SSL_CERT_FILE")  # that httpx may name
+        everybody = certifi.where(), os.environ.get("SSL_CERT_FILE")  # httpx may pass these
         if of or (how and how not in [{"cafile": file} for file in everybody]):
             return make(*of, **how)
         key = how.get("cafile"), os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -153,16 +157,17 @@ def share_authorities() -> None:
 
 
 def remember_what_passed(module: str, name: str) -> None:
-    """Judge a text against the same schema once: for functions of both that answer `None` or raise.
+    """Cache passed validations by a function that returns `None` or raises.
 
-    Two thirds of a page of charts are spent on that, on the same few hundred axes and marks.
+    The function takes a spec and a schema. Two thirds of the work for a page of charts is
+    validating the same few hundred axes and marks.
     """
     holder = importlib.import_module(module)
     judge, passed = getattr(holder, name), dict[tuple[str, int], Any]()
 
     @functools.wraps(judge)
     def judge_once(spec: Any, schema: Any, *of: Any, **how: Any) -> Any:
-        key = repr(spec), id(schema)  # which is kept, so that no other has its id
+        key = repr(spec), id(schema)  # the schema is kept, so that its id stays unique
         if key in passed:
             return None
         fault = judge(spec, schema, *of, **how)
@@ -174,10 +179,11 @@ def remember_what_passed(module: str, name: str) -> None:
 
 
 def share_migrations(module: str) -> None:
-    """Let a SQLite ledger that is new be a copy of one that was migrated through every revision.
+    """Copy an already migrated ledger instead of migrating each new SQLite ledger.
 
-    For who imports the function from here on. One that is there is migrated, and so is one to a
-    revision of the past or by other scripts; `migrate.__wrapped__` migrates in any case.
+    Applies to modules that import the function after this call. An existing ledger is migrated as
+    usual, and so is one at an older revision or with other scripts. `migrate.__wrapped__` always
+    migrates.
     """
     holder = importlib.import_module(module)
     scripts = vars(holder)["_scripts"]
@@ -190,9 +196,9 @@ def share_migrations(module: str) -> None:
         if kind == "sqlite" and is_head and path.parent.is_dir() and not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 draft = shutil.copy(_make_migrated(), folder)
-                with contextlib.suppress(FileExistsError):  # others were as quick
+                with contextlib.suppress(FileExistsError):  # another process was faster
                     path.hardlink_to(draft)
-            turns_of(path).touch(0o600)  # as who writes leaves it
+            turns_of(path).touch(0o600)  # a writer leaves this file, too
         migrate(url, revision)
 
     vars(holder)["migrate"] = copy_or_migrate
@@ -213,12 +219,12 @@ def _make_started() -> Path:
 
 
 def share_made(folder: Path) -> None:
-    """From here on, find ledgers to copy in this folder, or put them there for the other lanes."""
+    """Share ledgers with the other lanes: look for them in this folder and put new ones there."""
     _folders.append(folder)
 
 
 def _made(name: str, make: Callable[[str], None]) -> Path:
-    """Return the file of a ledger that goes with the process, or with all of its lanes."""
+    """Return the file of a ledger that lives as long as the process, or as all of its lanes."""
     if not _folders:
         _folders.append(Path(_own_folder().name))
     ledger = _folders[-1] / f"{name}.db"
@@ -237,7 +243,7 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _start(url: str) -> None:
-    """Do with a migrated ledger what a host's first start does."""
+    """Store and seal the bundled prices in a migrated ledger, as a host's first start."""
     engine, at_us = make_engine(url), time.time_ns() // 1000
     store_start_prices(engine, read_sources(()), actor="tests", at_us=at_us)
     while Sealer(engine).seal(at_us=at_us):
@@ -246,10 +252,10 @@ def _start(url: str) -> None:
 
 
 def spare_flushes(module: str) -> None:
-    """Let SQLite tell the kernel alone what is committed: a test has no power cuts.
+    """Let SQLite commit without flushing to disk, because tests have no power failures.
 
-    Who is killed loses nothing by that. That a commit is on the disk when it says so is seen from
-    outside, at a program of its own that has nothing from here (`tests/chaos/flushes.py`).
+    A killed process loses nothing by this. `tests/chaos/flushes.py` checks from outside that
+    commits are on disk, with a program that does not use this module.
     """
     holder = importlib.import_module(module)
     begin, reading = vars(holder)["_begin_sqlite"], vars(holder)["_READING"]
@@ -265,8 +271,8 @@ def spare_flushes(module: str) -> None:
 def share_statements(module: str) -> None:
     """Let all engines that the module makes share their compiled statements.
 
-    SQLAlchemy keeps them by engine and dialect object. Each test has a database and so an engine of
-    its own, and compiled again what the test before had compiled.
+    SQLAlchemy keeps compiled statements by engine and dialect object. Each test has its own
+    database and therefore its own engine, which would compile the same statements again.
     """
     holder = importlib.import_module(module)
     create = holder.create_engine
@@ -284,7 +290,7 @@ def share_statements(module: str) -> None:
 
 
 def _is_alike(dialect: DefaultDialect, other: object) -> bool:
-    """Return whether both compile alike: by kind, driver and the server's version."""
+    """Return whether both dialects compile alike: same kind, driver and server version."""
     return isinstance(other, DefaultDialect) and _kind_of(dialect) == _kind_of(other)
 
 
@@ -293,13 +299,13 @@ def _hash_kind(dialect: DefaultDialect) -> int:
 
 
 def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
-    if dialect.name == "sqlite":  # of this process, and known before anybody is connected
+    if dialect.name == "sqlite":  # one version per process, known before connecting
         return type(dialect), dialect.paramstyle
     return type(dialect), dialect.paramstyle, getattr(dialect, "server_version_info", None)
 
 
 def register() -> None:
-    """Remember values that are read from a text: equal texts give one value."""
+    """Cache values that are parsed from text, and share the other values of this module."""
     remember("ledger.prices.bundled", "seed_from_map")
     remember("ledger.prices.modellimits", "limits_from_map")
     remember("ledger.writing.repository", "WriterStatements")

@@ -1,15 +1,15 @@
-"""One case of a test also runs on PostgreSQL; the others do so in the long tier.
+"""PostgreSQL runs of only the first case of each test; the long tier runs the others.
 
-Cases of one test send a database the same statements with other values. That PostgreSQL understands
-and answers them like SQLite is shown by the first; what the values lead to is shown by all of them
-on SQLite, which takes a third of the time. Where each case has statements of its own, the test is
-marked `each_database`.
+The cases of one test send the same statements with other values. The first case shows that
+PostgreSQL accepts and answers the statements like SQLite. All cases show the effect of the values
+on SQLite, which takes a third of the time. A test whose cases have different statements is marked
+`each_database`.
 """
 
 import pytest
 
 SERVER = "postgres"
-PARAMETERS = ("database_url", "random_ledger")  # fixtures, by the database that they are asked for
+PARAMETERS = ("database_url", "random_ledger")  # fixtures with the database as their parameter
 
 
 def is_on_server(item: pytest.Item) -> bool:
@@ -19,7 +19,7 @@ def is_on_server(item: pytest.Item) -> bool:
 
 
 class OneCase:
-    """Keep the first collected case of each test, unless the command names a case."""
+    """A pytest plugin that marks every PostgreSQL case of a test but the first as `long`."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -1,10 +1,10 @@
-"""The real parts that the tests use: where each is found, and how a machine gets it.
+"""Real parts that the tests use: where each is found, and how a machine installs it.
 
-One list for both sides: `deploy/bootstrap.py` installs what is missing, `tests/conftest.py` asks
-whether it is there and prints the same install line in a skip. Standard library only, because it
-runs before anything is installed. A part that this machine can install counts as installable, and
-then CI fails without it; one that was looked for and is nowhere to be had (no torch is built for
-this Python) is named in UNAVAILABLE by `make test`, and is a skip.
+`deploy/bootstrap.py` installs missing parts, and `tests/conftest.py` skips tests of missing parts
+with the same install command. Only the standard library is used, because this module runs before
+anything is installed. A part that this machine can install is installable: without it, CI fails. A
+part that was searched for and is not available (for example, no torch is built for this Python) is
+listed in UNAVAILABLE by `make test`, and its tests are skipped.
 """
 
 import os
@@ -21,12 +21,12 @@ GUIDELLM = ROOT / "build" / "guidellm"
 DOCS = ROOT / "build" / "docs"
 TORCH_LINK = "engine-torch.pth"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
-UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
+UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names, separated by spaces
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`find` returns the path that a test uses, or None; `install` is what a person types."""
+    """A real part. `find` returns the path for tests, or None; `install` is a command."""
 
     name: str
     what: str
@@ -34,18 +34,18 @@ class Part:
     install: str
     installable: Callable[[], bool]
     apt: tuple[str, ...] = ()
-    late: bool = False  # used by the long tier alone, which installs it
+    late: bool = False  # only the long tier uses it, and installs it
 
 
 def python_with(package: str, place: Path) -> Path | None:
-    """An environment's interpreter, once the package is in it."""
+    """Return the interpreter of an environment if the package is installed there."""
     python = place / "bin" / "python"
     installed = any(place.glob(f"lib/python3*/site-packages/{package}/__init__.py"))
     return python if installed and python.exists() else None
 
 
 def on_path(*names: str) -> Path | None:
-    """The first of these programs that PATH has."""
+    """Return the first of these programs that is on PATH."""
     return next((Path(path) for name in names if (path := shutil.which(name))), None)
 
 
@@ -58,7 +58,7 @@ def engine_folder() -> Path:
 
 
 def find_postgres() -> Path | None:
-    """The directory with initdb and postgres: newest system version, PATH, then a bundled one."""
+    """Return PostgreSQL's program folder: newest system version, PATH or a bundled one."""
     system = sorted(
         SYSTEM_POSTGRES.glob("*/bin"),
         key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0,
@@ -77,7 +77,7 @@ def find_postgres() -> Path | None:
 
 
 def _bundled_servers() -> list[Path]:
-    """A server from a wheel, in `.venv` or wherever this Python has its packages."""
+    """Return folders of servers that come in wheels, in `.venv` or in this Python's packages."""
     folders = {Path(sysconfig.get_path("purelib")), *ROOT.glob(".venv/lib/python3*/site-packages")}
     found = [
         place
@@ -118,7 +118,7 @@ def find_docs() -> Path | None:
 
 
 def find_guidellm() -> Path | None:
-    """The program, while the engine's environment still has the torch that it borrows."""
+    """Return the guidellm program if the engine's environment still has the torch it uses."""
     program = GUIDELLM / "bin" / "guidellm"
     torch = engine_torch()
     linked = any(GUIDELLM.glob(f"lib/python3*/site-packages/{TORCH_LINK}"))
@@ -130,19 +130,19 @@ def compressor_folder() -> Path:
 
 
 def find_compressor() -> Path | None:
-    """Its folder, while there is an engine for it to be laid over."""
+    """Return the folder of llm-compressor if the engine that it extends is installed."""
     there = (compressor_folder() / "llmcompressor").is_dir()
     return compressor_folder() if there and find_engine() is not None else None
 
 
 def engine_torch() -> Path | None:
-    """The folder in the engine's environment from which torch is imported."""
+    """Return the folder in the engine's environment from which torch is imported."""
     found = engine_folder().glob("lib/python3*/site-packages/torch/__init__.py")
     return next((path.parent.parent for path in found), None)
 
 
 def find_python_312() -> Path | None:
-    """The one on PATH; a shim of pyenv there leads to the version behind it."""
+    """Return the python3.12 on PATH. A pyenv shim is resolved to the version behind it."""
     found = shutil.which("python3.12")
     if found is None:
         return None

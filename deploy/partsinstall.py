@@ -1,7 +1,8 @@
-"""Installs the real parts of the tests: Debian packages as root, SDK environments, the engine.
+"""Installation of the tests' real parts: Debian packages, SDK environments, the engine.
 
-What cannot be installed here is said in one line and left to the tests, which skip it loudly (and
-fail on CI where it could have been installed). Each part is left alone when it is there.
+Debian packages need root. A part that cannot be installed here prints one line, and its tests are
+skipped with a message. On CI they fail if the part could have been installed. Parts that are
+present are left unchanged.
 """
 
 import os
@@ -53,13 +54,13 @@ NODE_LOCKS = {
 
 
 class Unavailable(Exception):
-    """No place that this machine asks has the part for this Python: nothing here is at fault."""
+    """No source of packages on this machine has the part for this Python. This is not a fault."""
 
 
 def missing_parts(names: Sequence[str], *, late: bool = True) -> list[parts.Part]:
-    """Return the named parts (none named: all) that are not there.
+    """Return the named parts (all, if none is named) that are not installed.
 
-    Without `late`, those that only the long tier uses are left out. Raises `BootstrapError` for an
+    Without `late`, parts that only the long tier uses are left out. Raises `BootstrapError` for an
     unknown name.
     """
     known = {part.name for part in parts.PARTS}
@@ -70,7 +71,7 @@ def missing_parts(names: Sequence[str], *, late: bool = True) -> list[parts.Part
 
 
 def tell_nobody(name: str, *, is_to_be_had: bool) -> None:
-    """Stand for a caller who waits for all parts at once."""
+    """Do nothing. Default of `tell` for callers that wait until all parts are installed."""
 
 
 def install_parts(
@@ -81,16 +82,16 @@ def install_parts(
     *,
     tell: Callable[..., None] = tell_nobody,
 ) -> list[str]:
-    """Install the named parts (none named: all) that are missing; failures are told, not raised.
+    """Install the named parts (all, if none is named) that are missing. Print failures.
 
-    `tell(name, is_to_be_had=...)` is called for each part when it is through. Parts that ask
-    different places come beside each other: mostly each waits for its own.
+    `tell(name, is_to_be_had=...)` is called when a part is done. Parts from different sources are
+    installed in parallel, because most of the time is waiting for a source.
 
-    Returns the names of those that are not to be had for this machine and Python.
+    Returns the names of parts that are not available for this machine and Python.
     """
     missing = missing_parts(names)
     for name in set(names) - {part.name for part in missing}:
-        tell(name, is_to_be_had=True)  # it has come meanwhile
+        tell(name, is_to_be_had=True)  # installed since the caller looked
     if not missing:
         return []
     rows = [row for row in split_rows(missing) if row]
@@ -101,7 +102,7 @@ def install_parts(
 
 
 def split_rows(missing: Sequence[parts.Part]) -> list[list[parts.Part]]:
-    """Return what is installed one after the other: the engine, Debian and Node, Python's others.
+    """Return rows of parts to install in sequence: engine, Debian and Node, others.
 
     guidellm needs the engine, and Node may come from Debian.
     """
@@ -137,7 +138,10 @@ def _install_row(
 
 
 def is_needed(package: str) -> bool:
-    """Node may be there from elsewhere than Debian; its package would clash with it."""
+    """Return whether to install a Debian package: Node's only if Node is missing.
+
+    Node from another source would conflict with Debian's.
+    """
     return not (package in {"nodejs", "npm"} and shutil.which(package.removesuffix("js")))
 
 
@@ -151,7 +155,7 @@ def apt_install(packages: Sequence[str]) -> str:
 
 
 def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
-    """Empty when it worked, else what to tell."""
+    """Install one part. Return "" on success, otherwise the error text."""
     try:
         if part.name in SDK_LOCKS:
             folder = SDK_LOCKS[part.name]
@@ -173,7 +177,7 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
 
 
 def install_sdk(environment: Path, locks: Path, folder: str, installer: Installer) -> None:
-    """Install an SDK's packages: first wheels, then those that are published as source alone."""
+    """Install an SDK's packages: first wheels, then packages available only as source."""
     source = locks / f"{folder}-source.lock"
     if not source.exists():
         installer.install(environment, [locks / f"{folder}.lock"])
@@ -185,7 +189,10 @@ def install_sdk(environment: Path, locks: Path, folder: str, installer: Installe
 
 
 def install_focus_validator(installer: Installer) -> str:
-    """It runs on one Python, which need not be ours, and is built from source by what it needs."""
+    """Install focus-validator from source on Python 3.12, the only version it runs on.
+
+    Returns "" or an error text. Raises `Unavailable` when PATH has no Python 3.12.
+    """
     base = parts.find_python_312()
     if base is None:
         raise Unavailable("focus-validator runs on Python 3.12, and PATH has none")
@@ -197,7 +204,10 @@ def install_focus_validator(installer: Installer) -> str:
 
 
 def install_guidellm(installer: Installer) -> str:
-    """It needs torch to cut its data into batches: it borrows the engine's, whichever that is."""
+    """Install guidellm with the engine's torch, which it needs to split data into batches.
+
+    Returns "" or an error text. Raises `Unavailable` when no engine is installed.
+    """
     torch = parts.engine_torch()
     if torch is None:
         raise Unavailable("guidellm borrows the engine's torch, and there is no engine")
@@ -210,7 +220,7 @@ def install_guidellm(installer: Installer) -> str:
 
 
 def install_compressor(_installer: Installer) -> str:
-    """Install LLM Compressor as `engine install --compressor` does."""
+    """Install LLM Compressor in the way that `engine install --compressor` does."""
     if parts.find_engine() is None:
         raise Unavailable("llm-compressor is laid over the engine's packages: there is no engine")
     place = Environment(parts.engine_folder())
@@ -227,7 +237,7 @@ def install_docs(installer: Installer) -> str:
     return "" if parts.find_docs() else "MkDocs is not in its environment"
 
 
-# Environments of their own, apart from those of SDKs.
+# Parts with an environment of their own that are not SDKs.
 APART = {
     "compressor": install_compressor,
     "docs": install_docs,
@@ -237,7 +247,11 @@ APART = {
 
 
 def install_engine(python: Path) -> str:
-    """It ends well without an engine where no torch is built for this Python, and says so."""
+    """Install the engine. Return "" or an error text.
+
+    Raises `Unavailable` when the command succeeds without installing an engine, because no torch is
+    built for this Python.
+    """
     command = [str(python.parent / "breakeven"), "engine", "install"]
     answer = subprocess.run(
         [*command, "--directory", str(parts.engine_folder())], check=False, text=True,
@@ -251,7 +265,7 @@ def install_engine(python: Path) -> str:
     return ""
 
 
-# Newer ones refuse a lock that lacks packages of other platforms, which a registry may not have.
+# Newer versions reject a lock without packages of other platforms, which a registry may lack.
 NPM = "npm@10.9.9"
 
 

@@ -1,4 +1,7 @@
-"""Writes docs/reference/providers.md: `python -m deploy.provider_docs`, or `make settings`."""
+"""The page `docs/reference/providers.md`: `python -m deploy.provider_docs`.
+
+`make settings` runs it.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +34,7 @@ others. What a name serves beside chat is in `kinds`.
 
 
 def text() -> str:
-    """Return the file."""
+    """Return the text of the page."""
     names = sorted({*LISTED, *BASE_URLS} - {*SHORT_NAMES.values()})
     rows = "\n".join(_row(name) for name in names)
     refused = "\n".join(f"* `{name}` {REFUSED[name]}." for name in sorted(REFUSED))
@@ -72,7 +75,7 @@ def _needs(name: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the page."""
     WRITTEN.write_text(text(), encoding="utf-8")
 
 

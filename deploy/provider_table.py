@@ -1,9 +1,9 @@
-"""LiteLLM's requests for each provider name: `python -m deploy.provider_table`.
+"""Observed requests of LiteLLM for each provider name: `python -m deploy.provider_table`.
 
-Each name is called through the adapter, in this process and without a network. What would have
-left says where the provider is, which variables hold its key and what becomes of a request: one
-that leaves as chat completions, but for changes that `Quirks` can make, needs no adapter.
-`backends/provider_table.json` is what was observed, with the release of LiteLLM that it is of.
+Each name is called through the adapter, in this process and without a network. The captured request
+shows the provider's address, the variables that hold its key, and how a request is changed. A name
+needs no adapter if its request is a chat completion, apart from changes that `Quirks` can make.
+`backends/provider_table.json` holds the observations and the release of LiteLLM that they are of.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ PLAIN: Final[dict[str, Any]] = {
     "messages": [{"role": "user", "content": "hello there my friend"}], "model": "some-model",
     "max_tokens": 20,
 }  # fmt: skip
-# A member that a provider has another word for arrives with its value under that word.
+# Each value is unique: a member that a provider renames is recognised by its value.
 RICH: Final[dict[str, Any]] = {
     "messages": [
         {"role": "system", "content": "be short"},
@@ -56,8 +56,8 @@ RICH: Final[dict[str, Any]] = {
     "user": "somebody", "tools": [_TOOL], "tool_choice": "auto", "parallel_tool_calls": False,
     "logit_bias": {"5": 3},
 }  # fmt: skip
-# Left out by LiteLLM for names whose models it does not know; a request that needs them is only
-# sent where they are declared.
+# LiteLLM drops these for names whose models it does not know. A request that needs them is only
+# sent to targets that declare them.
 _DECLARED: Final = frozenset({"tools", "tool_choice"})
 _ANSWER = {
     "id": "c", "object": "chat.completion", "created": 1, "model": "m",
@@ -69,11 +69,11 @@ _SECRET_WORDS = ("KEY", "TOKEN")
 _CAP: Final = "max_completion_tokens"
 _HOTTEST: Final = 2.0
 _OF_STREAMS: Final = ("stream", "stream_options")
-# Where LiteLLM's SDK sends what has no address: prompts that are for somebody else.
+# The default address of LiteLLM's SDK. Prompts for another provider must not be sent there.
 _ASSUMED: Final = "https://api.openai.com/"
 OPENAI: Final = "openai"
-# Names that speak chat by their own documents (2026-11), where LiteLLM's request does not tell it:
-# it calls them past its own clients, drops the cap of an answer, or cannot read their streams.
+# Providers that document chat completions (2026-11), though LiteLLM's request does not show it:
+# LiteLLM bypasses its own clients, drops the token limit, or cannot read their streams.
 STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "aiohttp_openai": {}, "openai_like": {}, "vllm": {}, "oobabooga": {"path": "/v1"},
     "amazon_nova": {"base_url": "https://api.nova.amazon.com/v1", "keys": ["AMAZON_NOVA_API_KEY"]},
@@ -81,7 +81,7 @@ STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "morph": {"base_url": "https://api.morphllm.com/v1", "keys": ["MORPH_API_KEY"]},
     "v0": {"base_url": "https://api.v0.dev/v1", "keys": ["V0_API_KEY"]},
 }  # fmt: skip
-# What leaves for these depends on their address, the model or the credentials.
+# The requests of these names depend on the address, the model or the credentials.
 _ADAPTED: Final = frozenset({
     "azure_ai", "bedrock_mantle", "databricks", "huggingface", "snowflake",
 })  # fmt: skip
@@ -89,7 +89,7 @@ log = logging.getLogger(__name__)
 
 
 class CapturedRequests:
-    """A transport that keeps what was to leave, and answers in chat's words."""
+    """A transport that stores each outgoing request and answers it with a chat completion."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
@@ -100,7 +100,7 @@ class CapturedRequests:
 
 
 class ReadVariables(dict[str, str]):
-    """An environment that notes what it is asked for."""
+    """An environment that records the names of the variables that are read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -120,7 +120,7 @@ class ReadVariables(dict[str, str]):
 
 @contextmanager
 def _environment() -> Iterator[ReadVariables]:
-    """Without any variable that could name a key or an address."""
+    """Replace `os.environ` by an environment without variables for keys or addresses."""
     kept, read = os.environ, ReadVariables({"HOME": "/nonexistent", "PATH": "/usr/bin"})
     os.environ = cast("Any", read)  # noqa: B003  (LiteLLM is to read this object, no process)
     try:
@@ -137,7 +137,7 @@ async def _send(
     place: str | None,
     stream: bool = False,
 ) -> list[httpx.Request]:
-    """Return what LiteLLM would have sent for a request; nothing where it sends nothing."""
+    """Return the requests that LiteLLM would have sent; an empty list if it sends none."""
     backend, sent = LiteLLMBackend(name, _proof(key), base_url=place), CapturedRequests()
     backend.adopt(importlib.import_module("litellm"), httpx.MockTransport(sent))
     deadlines = Deadlines(head_s=_CALL_S)
@@ -148,7 +148,7 @@ async def _send(
         pass
     except Exception as error:  # noqa: BLE001  (only what it sent is wanted; adapters fail at the answer in their own ways)
         logging.getLogger(__name__).debug("%s: %s", name, type(error).__name__)
-    for _ in range(_TURNS):  # what LiteLLM does afterwards reads variables of this name, too
+    for _ in range(_TURNS):  # LiteLLM's later callbacks also read variables of this name
         await asyncio.sleep(0)
     return sent.requests
 
@@ -165,11 +165,14 @@ def _body(request: httpx.Request) -> Any:
 
 
 class NotChat(ValueError):
-    """A request that `Quirks` cannot make; the text says why."""
+    """A request that `Quirks` cannot make; the message says why."""
 
 
 def quirks_of(request: httpx.Request, given: Mapping[str, Any] = RICH) -> dict[str, Any]:
-    """Return what became of a request that was sent to `PLACE`. Raises `NotChat`."""
+    """Return the changes that LiteLLM made to a request that was sent to `PLACE`.
+
+    Raises `NotChat` when `Quirks` cannot make them.
+    """
     url, body = str(request.url), _body(request)
     if not url.startswith(PLACE) or not url.endswith(_PATH) or not isinstance(body, dict):
         raise NotChat(f"it went to {url}")
@@ -216,7 +219,7 @@ def _messages_quirks(messages: Any) -> dict[str, Any]:
 
 
 def _home(name: str, requests: list[httpx.Request]) -> str | None:
-    """Return the public base address; `None` where it is on the own machine, or only assumed."""
+    """Return the provider's HTTPS base URL. `None` for other URLs and LiteLLM's default."""
     if not requests:
         return None
     url = str(requests[-1].url).partition("?")[0]
@@ -228,14 +231,14 @@ def _home(name: str, requests: list[httpx.Request]) -> str | None:
 
 
 async def _quirks(name: str) -> dict[str, Any] | None:
-    """Return the quirks of a name; `None` where the adapter is needed."""
+    """Return the quirks of a name, `None` if the adapter is needed."""
     streamed = await _send(name, RICH, key=KEY, place=PLACE, stream=True)
     if len(streamed) != 1:
         return None
     try:
         quirks = quirks_of(streamed[-1])
         lost = set(quirks["leaves_out"])
-        if _CAP in lost:  # an answer without its cap would cost what nobody allowed
+        if _CAP in lost:  # an answer without a token limit has no maximum cost
             older = {name: value for name, value in RICH.items() if name != _CAP}
             older["max_tokens"] = RICH[_CAP]
             sent = await _send(name, older, key=KEY, place=PLACE)
@@ -253,7 +256,7 @@ async def _quirks(name: str) -> dict[str, Any] | None:
 
 
 async def observe(name: str) -> dict[str, Any]:
-    """Return the entry of one name."""
+    """Return the table's entry for one provider name."""
     if name in STATED:
         return {"speaks": "chat", **STATED[name]}
     quirks = None if name in _ADAPTED else await _quirks(name)
@@ -270,7 +273,7 @@ async def observe(name: str) -> dict[str, Any]:
 
 
 async def observe_all() -> dict[str, Any]:
-    """Return the whole table. What LiteLLM reads for every name is no provider's."""
+    """Return the whole table. `keys` lacks variables that LiteLLM reads for many names."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         litellm = load()
@@ -285,7 +288,7 @@ async def observe_all() -> dict[str, Any]:
     for entry in entries.values():
         if "keys" in entry:
             entry["keys"] = [key for key in entry["keys"] if key not in shared]
-    entries[OPENAI]["keys"] = ["OPENAI_API_KEY"]  # which LiteLLM looks for with every name
+    entries[OPENAI]["keys"] = ["OPENAI_API_KEY"]  # LiteLLM reads it for every name
     return {"litellm": version("litellm"), "providers": entries}
 
 
@@ -295,7 +298,7 @@ def _common(entries: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
 
 
 def text(table: Mapping[str, Any]) -> str:
-    """Return the file: one line for each name."""
+    """Return the text of the table's file, one line for each name."""
     rows = ",\n".join(
         f"    {json.dumps(name)}: {json.dumps({k: v for k, v in entry.items() if v})}"
         for name, entry in table["providers"].items()
@@ -306,7 +309,7 @@ def text(table: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the table, and say why a name needs the adapter."""
+    """Write the table. Log why a name needs the adapter."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     WRITTEN.write_text(text(asyncio.run(observe_all())), encoding="utf-8")
 

@@ -1,10 +1,10 @@
 """Install the product on each Python of this machine and run a short tier of tests there.
 
-Run by `make test-pythons`. Every supported Python on PATH is tried, or those that are named as
-arguments. Each has an environment of its own in build/pythons/, made from the lock files alone, and
-runs `TIER`: real processes, forks, journals, both sides of HTTP, the dashboard, the wheel. A table
-closes the run; the status is 1 where anything failed or nothing could be tried. Standard library
-only, because it runs before anything is installed.
+`make test-pythons` runs it. Every supported Python on PATH is tried, or those that the arguments
+name. Each gets its own environment in build/pythons/, made from the lock files alone, and runs
+`TIER`: real processes, forks, journals, both sides of HTTP, the dashboard, the wheel. The run ends
+with a table. The exit status is 1 if anything failed or nothing could be tried. Only the standard
+library is used, because this module runs before anything is installed.
 """
 
 import os
@@ -21,10 +21,10 @@ from deploy.bootstrap import PRODUCT, TESTS
 from deploy.installer import BootstrapError, find_installer, make_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-SUPPORTED = ("3.11", "3.12", "3.13", "3.14")  # pyproject.toml says it to pip
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")  # pyproject.toml states the same for pip
 PLACE = ROOT / "build" / "pythons"
 LANES = "2"
-NAMED = 10  # failed tests that are named; the log has all
+NAMED = 10  # maximum of failed tests that are printed; the log has all
 ASK = "import sys; print(sys.version.split()[0])"
 TIER = (
     "tests/backends/test_base.py",
@@ -53,7 +53,7 @@ TIER = (
 
 
 class Interpreter(NamedTuple):
-    """A Python of this machine; `version` is whole, "3.14.1"."""
+    """A Python of this machine; `version` is complete, for example "3.14.1"."""
 
     path: Path
     version: str
@@ -64,7 +64,7 @@ class Interpreter(NamedTuple):
 
 
 class TierCounts(NamedTuple):
-    """Counts of the tier's tests by their end, with the names of those that failed."""
+    """Counts of the tier's tests by outcome, and the names of the failed tests."""
 
     passed: int = 0
     failed: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class TierCounts(NamedTuple):
 
 
 class PythonResult(NamedTuple):
-    """One row of the table. Times are in seconds; `problem` is empty where all went well."""
+    """A row of the table. Times are in seconds; `problem` is empty if nothing failed."""
 
     version: str
     path: str = ""
@@ -83,11 +83,11 @@ class PythonResult(NamedTuple):
 
 
 class UnsuitableError(Exception):
-    """A named Python that cannot be tried."""
+    """A named Python that cannot be tried; the message says why."""
 
 
 def ask_version(path: str) -> str | None:
-    """Return what an interpreter says of itself; None where it does not run."""
+    """Return the version that an interpreter reports, None if it does not run."""
     try:
         answer = subprocess.run([path, "-c", ASK], capture_output=True, text=True, check=False)
     except OSError:
@@ -98,9 +98,9 @@ def ask_version(path: str) -> str | None:
 def find_interpreters(
     named: Sequence[str], ask: Callable[[str], str | None] = ask_version
 ) -> list[Interpreter]:
-    """Return the named Pythons, else the supported ones on PATH, oldest first.
+    """Return the named Pythons, or else the supported ones on PATH, oldest version first.
 
-    Raises `UnsuitableError` for a named one that does not run, is not supported or comes twice.
+    Raises `UnsuitableError` when a Python does not run, is not supported or is named twice.
     """
     found: dict[str, Interpreter] = {}
     for name in named or [f"python{version}" for version in SUPPORTED]:
@@ -126,7 +126,10 @@ def find_interpreters(
 
 
 def read_counts(report: Path) -> TierCounts:
-    """Read pytest's JUnit file. Raises `OSError` or `ParseError` where there is no whole one."""
+    """Read pytest's JUnit file.
+
+    Raises `OSError` when the file is missing, `ParseError` when it is incomplete.
+    """
     cases = list(ET.parse(report).getroot().iter("testcase"))
     outcomes = [{child.tag for child in case} for case in cases]
     failed = tuple(
@@ -139,7 +142,10 @@ def read_counts(report: Path) -> TierCounts:
 
 
 def plain_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what would reach into the environment, and CI, which asks for every real part."""
+    """Return the environment without variables of Python and CI.
+
+    `PYTHONDONTWRITEBYTECODE` is kept. With CI, the tests would require every real part.
+    """
     return {
         name: value
         for name, value in environ.items()
@@ -148,7 +154,7 @@ def plain_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def try_python(interpreter: Interpreter, tier: Sequence[str] = TIER) -> PythonResult:
-    """Install the product for one Python, and run the tier there."""
+    """Install the product for one Python and run the tier of tests there."""
     place = PLACE / interpreter.minor
     python = place / "bin" / "python"
     row = PythonResult(interpreter.version, str(interpreter.path))
@@ -181,7 +187,7 @@ def try_python(interpreter: Interpreter, tier: Sequence[str] = TIER) -> PythonRe
 
 
 def format_table(rows: Sequence[PythonResult]) -> list[str]:
-    """Return the table's lines: a row for each supported Python, tried or not."""
+    """Return the lines of the table: one row for each supported Python, tried or not."""
     tried = {".".join(row.version.split(".")[:2]): row for row in rows}
     lines = [
         f"{'Python':<9}{'install':>9}{'tests':>9}{'passed':>8}{'failed':>8}{'skipped':>9}  result"
@@ -206,7 +212,7 @@ def _seconds(value: float | None) -> str:
 
 
 def run_all(interpreters: Sequence[Interpreter]) -> Iterator[PythonResult]:
-    """Try each; say what is being done, and which tests failed."""
+    """Try each Python. Print progress and the names of failed tests; yield the results."""
     for interpreter in interpreters:
         print(f"== Python {interpreter.version}: {interpreter.path}", flush=True)
         row = try_python(interpreter)

@@ -1,7 +1,7 @@
-"""The router's reasons for the books: `python -m deploy.reasons_json`, or `make settings`.
+"""The router's reasons as JSON for the ledger: `python -m deploy.reasons_json`.
 
-Ledger and dashboard may not import the router. They read this file: overflow group and sentence by
-word, in the order of `router/reasons.py`.
+`make settings` runs it. Ledger and dashboard may not import the router, so they read this file. For
+each reason it holds the overflow group and the sentence, in the order of `router/reasons.py`.
 """
 
 import json
@@ -13,7 +13,7 @@ WRITTEN = Path(__file__).resolve().parents[1] / "ledger" / "reasons.json"
 
 
 def text() -> str:
-    """Return the file: one line for each reason."""
+    """Return the text of the file, one line for each reason."""
     rows = (
         f"  {json.dumps(reason.value)}: {json.dumps([traits.overflow.value, traits.sentence])}"
         for reason, traits in REASONS.items()

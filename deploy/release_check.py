@@ -1,9 +1,9 @@
-"""Checks what a release needs, in order: `python -m deploy.release_check`, or `make release-check`.
+"""Checks before a release: `python -m deploy.release_check`, or `make release-check`.
 
-First that every place names one version: package, chart, changelog, and the commands of the pages.
-Then each step as a process of its own: packages, bills of materials, site, chart with compose and
-image file, every Python that is here, the first hour. A table tells each step's result and seconds;
-the status is 1 where a step failed, and 0 where each passed or, as it says, could not run here.
+The first check is that package, chart, changelog and the commands of the pages name one version.
+Then each step runs in its own process: packages, bills of materials, site, chart with compose and
+image file, every Python on this machine, the first hour. A table lists result and seconds of each
+step. The exit status is 1 if a step failed, and 0 if each step passed or could not run here.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from typing import Final, NamedTuple
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-NOT_HERE: Final = 2  # the status of a step that this machine cannot run: a port is taken
+NOT_HERE: Final = 2  # exit status of a step that cannot run here, e.g. a port is taken
 _WHEEL: Final = re.compile(r"breakeven-(\d[\w.]*?)-py3-none-any\.whl")
 _IMAGE: Final = re.compile(r"/breakeven:(\d+\.\d[\w.]*)")
 _HEADING: Final = re.compile(r"^## (\d[\w.]*)", re.MULTILINE)
 
 
 class StepResult(StrEnum):
-    """The end of a step."""
+    """The result of a step."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -35,9 +35,9 @@ class StepResult(StrEnum):
 
 
 class ReleaseStep(NamedTuple):
-    """One process; `words` follow the interpreter.
+    """A step of the check, run as a process; `words` are the interpreter's arguments.
 
-    `tells_lack`: its status of 2 says that this machine lacks something; others fail with it.
+    `tells_lack`: exit status 2 means that this machine lacks something. Otherwise 2 is a failure.
     """
 
     name: str
@@ -57,7 +57,7 @@ VERSIONS: Final = "versions"
 
 
 def named_versions(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each place that names a version of the product, with that version."""
+    """Yield each place that states a version of the product, with the version."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     yield "pyproject.toml", str(project["version"])
     chart = root / "deploy" / "helm" / "breakeven" / "Chart.yaml"
@@ -75,13 +75,13 @@ def named_versions(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def version_faults(root: Path) -> list[str]:
-    """Return the places that do not name the version of `pyproject.toml`."""
+    """Return a line for each place whose version differs from that of `pyproject.toml`."""
     (_, version), *others = named_versions(root)
     return [f"{place}: {named}, not {version}" for place, named in others if named != version]
 
 
 def run_step(step: ReleaseStep) -> StepResult:
-    """Run a step to its end; what it prints is shown."""
+    """Run a step and return its result. Its output goes to this process's output."""
     status = subprocess.run([sys.executable, *step.words], cwd=ROOT, check=False).returncode
     if not status:
         return StepResult.PASSED
@@ -92,7 +92,7 @@ def run_step(step: ReleaseStep) -> StepResult:
 def check_release(
     names: Sequence[str], run: Callable[[ReleaseStep], StepResult] = run_step, root: Path = ROOT
 ) -> int:
-    """Run the named steps, all where none is named, and print the table; return the status."""
+    """Run the named steps (all if none) and print the table. Return the exit status."""
     lines: list[tuple[str, StepResult, float]] = []
     if not names or VERSIONS in names:
         faults = version_faults(root)

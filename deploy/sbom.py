@@ -1,10 +1,10 @@
-"""Installable packages as CycloneDX 1.6: `python -m deploy.sbom` writes build/sbom.
+"""Bills of materials of installable packages, CycloneDX 1.6: `python -m deploy.sbom`.
 
-One document for each locked environment. A lock admits several files of one version (a wheel for
-each platform): the hashes of all stand in the component's reference `distribution`. A licence is
-what an installed package of that version says, or npm's lock; where none is installed here it is
-left out. The same input makes the same bytes: the time is SOURCE_DATE_EPOCH or none, and the serial
-number follows from the contents.
+One document per locked environment is written to build/sbom. A lock may allow several files of one
+version (one wheel per platform); the component's `distribution` reference has the hashes of all. A
+licence comes from the metadata of an installed package of that version, or from npm's lock, and is
+left out if neither has one. The same input yields the same bytes: the time is SOURCE_DATE_EPOCH or
+absent, and the serial number is derived from the contents.
 """
 
 import base64
@@ -38,13 +38,13 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "sbom"
 EPOCH = "SOURCE_DATE_EPOCH"  # reproducible-builds.org
 UNKNOWN = "unknown"
-Licences = Mapping[tuple[str, str], str]  # of (name, version), as installed
+Licences = Mapping[tuple[str, str], str]  # licence by (name, version) of installed packages
 
 
 class LockedPart(NamedTuple):
-    """`hashes`: lines of `algorithm:hexadecimal`, of every file that the lock admits."""
+    """A locked package. `hashes` are `algorithm:hexadecimal`, one for each allowed file."""
 
-    kind: str  # as in package URLs
+    kind: str  # type in package URLs: pypi or npm
     name: str
     version: str
     hashes: tuple[str, ...]
@@ -53,7 +53,7 @@ class LockedPart(NamedTuple):
 
 
 def environments() -> dict[str, tuple[Path, ...]]:
-    """Name -> its lock files."""
+    """Return the lock files of each environment, by its name."""
     found: dict[str, tuple[Path, ...]] = {_name(set_.path): (ROOT / set_.path,) for set_ in SETS}
     cpu = ROOT / "deploy" / "engine-cpu"
     found["engine-cpu"] = (cpu / "requirements.lock", cpu / "torch.lock")
@@ -68,7 +68,7 @@ def _name(path: str) -> str:
 
 
 def locked(path: Path) -> Iterator[LockedPart]:
-    """Everything that one lock file names."""
+    """Yield every package that one lock file names."""
     text = path.read_text(encoding="utf-8")
     yield from (_of_npm if path.suffix == ".json" else _of_pip)(text)
 
@@ -96,7 +96,7 @@ def _of_npm(text: str) -> Iterator[LockedPart]:
 
 
 def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
-    """Return the licence that packages in these folders state; the first one counts."""
+    """Return licences by package name and version. The first folder that states one wins."""
     found: dict[tuple[str, str], str] = {}
     for site in sites:
         for package in packages(site):
@@ -110,7 +110,7 @@ def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
 def document(
     name: str, found: Iterable[LockedPart], licences: Licences, at: datetime | None
 ) -> str:
-    """The environment's bill of materials as text."""
+    """Return an environment's bill of materials as JSON text. `at` is its timestamp, if any."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     licence = LicenseFactory().make_from_string
     root = Component(
@@ -123,7 +123,7 @@ def document(
     bom.metadata.component = root
     bom.register_dependency(root, components.values())
     made = json.loads(make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string())
-    del made["metadata"]["timestamp"], made["serialNumber"]  # of this run
+    del made["metadata"]["timestamp"], made["serialNumber"]  # these differ for each run
     if at is not None:
         made["metadata"]["timestamp"] = at.isoformat()
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(made, sort_keys=True))
@@ -131,7 +131,7 @@ def document(
 
 
 def _component(locked: LockedPart, licences: Licences) -> Component:
-    group, _, name = locked.name.rpartition("/")  # npm's scopes
+    group, _, name = locked.name.rpartition("/")  # npm names may have a scope
     url = PackageURL(locked.kind, group or None, name, locked.version)
     stated = (
         licences.get((locked.name, locked.version), "") if locked.kind == "pypi" else locked.licence
@@ -155,7 +155,7 @@ def _component(locked: LockedPart, licences: Licences) -> Component:
 
 
 def sites() -> list[Path]:
-    """Return the folders of packages of any of these environments on this machine."""
+    """Return the site-packages folders of these environments that exist on this machine."""
     homes = [Path(sys.prefix), parts.engine_folder(), parts.FOCUS, *sorted(parts.SDK.glob("*"))]
     return [site for home in homes for site in home.glob("lib/python3*/site-packages")]
 

@@ -1,10 +1,10 @@
-"""A second look at what failed beside others: once, alone on the machine, and never in silence.
+"""A second run of failed tests, once, alone on the machine, and always reported.
 
-A suite of thousands of tests with real processes on two shared cores meets pauses that no wait of a
-test can foresee. The few failures of a large run are therefore asked again when nothing runs beside
-them. Who fails again is red. Who does not is named as unsteady, its first failure in full, and is a
-defect of its own: mend it. Many at once are no pause of a machine, and stay red; so does a failure
-of a run of chosen tests.
+A suite of thousands of tests with real processes on two shared cores meets pauses that no timeout
+of a test can foresee. The few failures of a large run are therefore run again with nothing else
+running. A test that fails again stays failed. A test that passes is reported as unsteady, with its
+first failure in full: that is a defect of its own to be fixed. Many failures at once are not caused
+by a pause and stay failed; so does every failure in a run of selected tests.
 """
 
 import subprocess
@@ -17,13 +17,13 @@ LARGE = 1000
 
 
 class SecondLook:
-    """The second look at a run of at least `large` tests with at most `few` failures."""
+    """Second run of failed tests, if at least `large` tests ran and at most `few` failed."""
 
     def __init__(self, *, large: int = LARGE, few: int = FEW) -> None:
         self._large = large
         self._few = few
         self._ran: set[str] = set()
-        self._failed: dict[str, None] = {}  # in the order of their failures
+        self._failed: dict[str, None] = {}  # in order of failure
         self._unsteady: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -33,10 +33,10 @@ class SecondLook:
 
     @pytest.hookimpl(tryfirst=True)  # before the summary is written
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        whole = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail  # as by -x
+        whole = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail  # set by -x
         if not whole or len(self._ran) < self._large or len(self._failed) > self._few:
             return
-        marked = ["-m", session.config.option.markexpr]  # else one of them might be left out
+        marked = ["-m", session.config.option.markexpr]  # or one might be deselected
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *marked]
         command += self._failed
         again = subprocess.run(command, cwd=session.config.rootpath, check=False)

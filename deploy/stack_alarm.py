@@ -1,7 +1,7 @@
-"""The stack of each thread of a test that takes five minutes, on the standard error.
+"""Stack traces of all threads on standard error, for a test that takes five minutes.
 
-As pytest's `faulthandler_timeout` tells, which starts and ends a thread for every test: a third of
-what pytest does for a short one. Here one alarm serves the tests of a minute.
+Pytest's `faulthandler_timeout` prints the same, but starts and ends a thread for every test: a
+third of pytest's work for a short test. Here one alarm covers all tests that begin within a minute.
 """
 
 import faulthandler
@@ -12,11 +12,11 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 LIMIT_S = 300.0
-SHARED_S = 60.0  # an alarm may come so much earlier
+SHARED_S = 60.0  # an alarm may fire this much early
 
 
 class StackAlarm:
-    """Set by the first test, and again by the first that begins a minute later."""
+    """A pytest plugin that sets the alarm at the first test, and again at most once a minute."""
 
     def __init__(self, limit_s: float = LIMIT_S, shared_s: float = SHARED_S) -> None:
         self._limit_s, self._shared_s = limit_s, shared_s
@@ -27,14 +27,14 @@ class StackAlarm:
         now_s = time.monotonic()
         if self._set_s is None or now_s - self._set_s >= self._shared_s:
             errors = item.config.stash.get(fault_handler_stderr_fd_key, None)
-            if errors is not None:  # else this run does without pytest's plugin
+            if errors is not None:  # None if pytest's plugin is disabled
                 faulthandler.dump_traceback_later(self._limit_s, file=errors)
             self._set_s = now_s
         return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self) -> None:
-        """Pytest's own plugin has just ended the alarm."""
+        """Forget the alarm, because pytest's own plugin has just cancelled it."""
         self._set_s = None
 
     def pytest_sessionfinish(self) -> None:

@@ -1,7 +1,7 @@
-"""A cloud that tests rent engines from: it has a journal of its own, and the faults of real ones.
+"""A simulated cloud for tests, with its own journal and the faults of real clouds.
 
-It implements `FleetActuator` and what the gateway's probe would see of its engines. Its journal of
-rent is what an invoice would have, so that books are judged by something that did not write them.
+It implements `FleetActuator`, and the view that the gateway's probe has of its engines. Its journal
+of rent holds what an invoice would state, so tests check the books against an independent source.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ START_US = 90_000_000
 
 @dataclass(slots=True)
 class RentedEngine:
-    """One engine as the cloud bills it."""
+    """A rented engine as the cloud bills it; `until_us` is None while it runs."""
 
     name: str
     token: str
@@ -25,21 +25,21 @@ class RentedEngine:
 
 @dataclass(slots=True)
 class CloudFaults:
-    """The faults that are set. `tick` is called before and after each order."""
+    """Faults that are switched on. `tick` is called before and after each order."""
 
-    hangs_before: bool = False  # an order is not done, and not answered
-    hangs_after: bool = False  # it is done, and not answered
+    hangs_before: bool = False  # an order is neither executed nor answered
+    hangs_after: bool = False  # an order is executed but not answered
     list_hangs: bool = False
     starts_two: bool = False
     never_ready: bool = False
     ignores_stop: bool = False
-    forgets: set[str] = field(default_factory=set)  # tokens that lists leave out
-    ends: dict[str, int] = field(default_factory=dict)  # tokens that a spot market takes, and when
+    forgets: set[str] = field(default_factory=set)  # tokens missing in lists
+    ends: dict[str, int] = field(default_factory=dict)  # end of spot leases, by token, us
     tick: Callable[[str], None] = lambda _: None
 
 
 class StandinCloud:
-    """Rents engines, and serves as the probe of their pool."""
+    """A cloud that rents engines and serves as the probe of their pool."""
 
     ordered = False
     adopts = False
@@ -48,9 +48,9 @@ class StandinCloud:
         self._now_us = now_us
         self.faults = CloudFaults()
         self.engines: list[RentedEngine] = []
-        self.held: dict[int, int] = {}  # places that get no requests, and since when
+        self.held: dict[int, int] = {}  # start of the pause by place, us
         self.busy_places: set[int] = set()
-        self.cut = 0  # streams that a stop ended
+        self.cut = 0  # number of engines stopped with open streams
         self.pause: str | None = None
 
     # -- the actuator ---------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class StandinCloud:
         ]
 
     def _take_away(self) -> None:
-        """End what the market wants back by now, with the streams that run there."""
+        """End engines whose spot lease is over, with the streams that run there."""
         for engine in self.running:
             ends_us = self.faults.ends.get(engine.token)
             if ends_us is not None and ends_us <= self._now_us():
@@ -95,7 +95,7 @@ class StandinCloud:
                 engine.until_us = ends_us
 
     def rent_stranger(self, name: str) -> None:
-        """An engine that somebody starts by hand."""
+        """Add an engine that a person started outside the gateway."""
         self.engines.append(RentedEngine(name, name, 99, self._now_us()))
 
     @property

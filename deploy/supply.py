@@ -1,8 +1,8 @@
-"""Installed packages with their licences, by their own metadata: `python -m deploy.supply`.
+"""Installed packages and their licences, from package metadata: `python -m deploy.supply`.
 
-It also judges `.pth` files. Python runs their lines that begin with `import` at every start,
-whatever is imported, so a stolen package hides there: one that may run code, or leads to a folder
-outside, is named, and the exit status is 1. Standard library only.
+The module also checks `.pth` files. At every start, Python runs their lines that begin with
+`import`, so a malicious package can hide there. A file that may run code, or that leads to a folder
+outside the environment, is printed, and the exit status is 1. Only the standard library is used.
 """
 
 import json
@@ -12,7 +12,7 @@ from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path
 from typing import NamedTuple
 
-OWN = "_breakeven.pth"  # of an editable installation: this folder
+OWN = "_breakeven.pth"  # an editable installation's file; it adds this folder
 
 
 class Package(NamedTuple):
@@ -22,7 +22,7 @@ class Package(NamedTuple):
 
 
 def packages(site: Path) -> list[Package]:
-    """By the metadata of each; a licence that is not stated is `unknown`."""
+    """Return the packages of a folder, sorted by name. A missing licence is `unknown`."""
     found = (
         Package(each.name, each.version, _licence(each.metadata))
         for each in distributions(path=[str(site)])
@@ -31,7 +31,7 @@ def packages(site: Path) -> list[Package]:
 
 
 def unexpected_files(site: Path, own: Path) -> Iterator[str]:
-    """Files that may run code at every start of Python, or lead out of this environment."""
+    """Yield a line per .pth entry that runs code or adds a folder other than `own`."""
     for file in sorted(site.glob("*.pth")):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith(("import ", "import\t")):

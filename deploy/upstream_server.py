@@ -1,4 +1,4 @@
-"""A provider for tests: an ASGI application on a free port, in a thread of its own."""
+"""A simulated provider for tests: an ASGI application on a free port, in its own thread."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from backends.event_server import EventServer
 
 
 class UpstreamServer(ABC):
-    """Serves what a subclass answers, from `with` on until its end."""
+    """A server for the ASGI application of a subclass; it runs within the `with` block."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -37,7 +37,7 @@ class UpstreamServer(ABC):
 
     @abstractmethod
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Answer one ASGI request."""
 
     def _serve(self) -> None:
         asyncio.run(self._server.serve(sockets=[self._socket]))

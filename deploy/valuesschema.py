@@ -1,9 +1,9 @@
 """The chart's values.schema.json: `python -m deploy.valuesschema`, or `make settings`.
 
-Two schemas joined, each written once: the chart's own (deploy/helm/values.schema.yaml), and as
-`config` that of the gateway's configuration, without what only the chart can know. What has a
-default is required: it is missing where it was set to null, as by a key whose lines are all
-comments, and a rule of a NetworkPolicy without its peers would be for everybody.
+The schema joins the chart's own (deploy/helm/values.schema.yaml) and, as `config`, the schema of
+the gateway's configuration without settings that the chart makes itself. Values with a default are
+required. Such a value is missing if it was set to null, for example by a key whose lines are all
+comments; a NetworkPolicy rule without its peers would then admit everyone.
 """
 
 import json
@@ -18,8 +18,8 @@ HELM = Path(__file__).resolve().parent / "helm"
 OWN = HELM / "values.schema.yaml"
 VALUES = HELM / "breakeven" / "values.yaml"
 WRITTEN = HELM / "breakeven" / "values.schema.json"
-# Where the pods keep their state, where they listen, who may look, who their peers are, where the
-# database is: an address holds a password. Engines run in pods of their own.
+# Settings that the chart makes itself: state folder, dashboard, peers, ports, database URL (which
+# holds a password), and replicas of engines, which run in their own pods.
 OURS = {
     "Settings": ("state_dir", "dashboard", "peers"),
     "ServerSection": ("host", "port", "keda_port"),
@@ -39,7 +39,7 @@ def join_schemas() -> dict[str, Any]:
             del part["properties"][key]
     definitions["PoolSection"]["required"].remove(
         "engine"
-    )  # of a pool under `engines` the chart says it
+    )  # the chart sets it for pools under `engines`
     require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
     schema["properties"]["config"] = strip_defaults(config)
     schema["$defs"] |= strip_defaults(definitions)
@@ -47,7 +47,7 @@ def join_schemas() -> dict[str, Any]:
 
 
 def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
-    """Require all defaults of each object of the chart that has any."""
+    """Require every value of the chart that has a default, at each level of the schema."""
     if "properties" not in schema:
         return
     schema["required"] = list(values)
@@ -57,7 +57,7 @@ def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 def strip_defaults(value: Any) -> Any:
-    """The defaults are the gateway's affair, and would name what was left out."""
+    """Return the schema without defaults, which the gateway applies itself."""
     if isinstance(value, dict):
         return {key: strip_defaults(item) for key, item in value.items() if key != "default"}
     if isinstance(value, list):

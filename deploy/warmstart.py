@@ -1,9 +1,9 @@
-"""Programs of the tests that are forked instead of started: their imports are made once for all.
+"""Forked programs for tests, so that their imports run only once.
 
-A `breakeven` of its own imports for one to four seconds of CPU, and the tests start hundreds. Here
-one process imports what commands and hosts import, and forks each program from then on; a host's
-own fork server is forked from it, too. What a test says of imports, of the environment that a
-process begins with, or of signals to a terminal needs a program that is started (`subprocess`).
+A `breakeven` process spends one to four seconds of CPU on imports, and the tests start hundreds.
+Here one process imports what commands and hosts import, then forks each program. A host's own fork
+server is forked from it, too. Tests of imports, of a process's initial environment or of signals
+to a terminal need a program that is really started (`subprocess`).
 
     python -m deploy.warmstart --serve DESCRIPTOR PID 1    serve forks for PID (0: import nothing)
 """
@@ -35,26 +35,26 @@ from gateway.host.children import die_with_parent
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 
-DASHBOARD = "from streamlit.web.cli import main; main()"  # as `python -m streamlit` does
+DASHBOARD = "from streamlit.web.cli import main; main()"  # same as `python -m streamlit`
 BREAKEVEN = "from gateway.cli.main import main; main()"
-MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # as `python -m` does
+MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # same as `python -m`
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these
+PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these are imported
 MODULES = (
     *shared_work.MODULES, "gateway.host.serve", "gateway.host.start", "gateway.host.prepare",
     "backends.simulator.server", "backends.simulator.provider", "alembic.command",
     "gateway.host.peers", "ledger.seals.retire", "ledger.verify.checks",
 )  # fmt: skip
 _MODULE = "deploy.warmstart"
-# What libraries of arrays would start threads at their import for; a fork has none of them.
+# Array libraries would start threads at import, which a forked process does not have.
 _UNTHREADED = {
     "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }  # fmt: skip
-_CODE_S = 30.0  # of patience with the exit code of a process that has ended
+_CODE_S = 30.0  # timeout for the exit code of a process that has ended
 
 
 class WarmProgram:
-    """One program, with what is used of `subprocess.Popen`."""
+    """A forked program, with the part of the interface of `subprocess.Popen` that tests use."""
 
     def __init__(self, programs: "WarmPrograms", pid: int, pidfd: int) -> None:
         self._programs, self.pid, self._pidfd = programs, pid, pidfd
@@ -68,7 +68,7 @@ class WarmProgram:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit status, which is negative for a signal."""
+        """Return the exit status, negative for a signal. Raises `TimeoutExpired` on a timeout."""
         if self.returncode is None and not self._has_ended(timeout):
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         code = self.poll()
@@ -96,7 +96,7 @@ Program = subprocess.Popen[Any] | WarmProgram
 
 
 class WarmPrograms:
-    """The process that forks, seen from the tests: it starts with the first program."""
+    """The process that forks, as the tests use it. It starts with the first program."""
 
     def __init__(self, *, imports_ahead: bool = True) -> None:
         self._imports_ahead = imports_ahead
@@ -116,10 +116,10 @@ class WarmPrograms:
         environ: Mapping[str, str] | None = None,
         program: str = BREAKEVEN,
     ) -> WarmProgram:
-        """Fork Python that runs the source `program`, with `words` as its arguments.
+        """Fork a Python process that runs the source `program` with `words` as its arguments.
 
-        `output`, `errors`: descriptors. Without others, its errors are part of its output, which
-        nobody hears; a terminal is its input, too.
+        `output`, `errors`: file descriptors. Without `errors`, errors go to the output; without
+        `output`, that is /dev/null. A terminal as output is the input, too.
         """
         environ = dict(os.environ if environ is None else environ)
         order = ForkOrder(
@@ -146,7 +146,7 @@ class WarmPrograms:
         environ: Mapping[str, str] | None = None,
         program: str = BREAKEVEN,
     ) -> WarmProgram:
-        """Start a program whose output is read from its `stdout`; its errors are the tests' own."""
+        """Start a program and pipe its output to `stdout`. Its errors go to standard error."""
         ours, theirs = os.pipe()
         try:
             running = self.start(words, output=theirs, errors=2, environ=environ, program=program)
@@ -164,9 +164,9 @@ class WarmPrograms:
         program: str = BREAKEVEN,
         timeout_s: float = 60,
     ) -> subprocess.CompletedProcess[str]:
-        """Return what a program said, and its status, when it has ended.
+        """Run a program to its end. Return its status, output and errors.
 
-        Raises `TimeoutExpired` when that takes too long; it is killed then.
+        Raises `TimeoutExpired`, and kills the program, when it takes longer than `timeout_s`.
         """
         command = [str(word) for word in words]
         pipes = [os.pipe(), os.pipe()]
@@ -187,7 +187,7 @@ class WarmPrograms:
         return subprocess.CompletedProcess(command, code, *(text.decode() for text in said))
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a process that has ended."""
+        """Return the exit code of a process that has ended. Raises `OSError` after 30 s."""
         deadline_s = time.monotonic() + _CODE_S
         with self._lock:
             while pid not in self._codes:
@@ -200,7 +200,7 @@ class WarmPrograms:
             return self._codes.pop(pid)
 
     def close(self) -> None:
-        """End the process that forks, and with it what is left of its programs."""
+        """End the process that forks, and with it the programs that still run."""
         if self._channel is not None and self._server is not None:
             self._channel.close()
             self._server.wait(60)
@@ -216,7 +216,10 @@ class WarmPrograms:
         return self._channel
 
     def _start_server(self, command: Sequence[str], **how: Any) -> None:
-        """Start it from a thread that stays: the kernel ends it with the thread that started it."""
+        """Start the process that forks, from a thread that lives on.
+
+        The kernel ends the process when the thread that started it ends.
+        """
         started = threading.Event()
 
         def start() -> None:
@@ -246,7 +249,7 @@ class WarmPrograms:
 
 
 def _read_to_end(descriptors: Sequence[int], timeout_s: float) -> list[bytes] | None:
-    """Return what comes from each, `None` if that does not end in time; they are closed."""
+    """Return the bytes from each descriptor, `None` on a timeout. The descriptors are closed."""
     read: dict[int, bytearray] = {descriptor: bytearray() for descriptor in descriptors}
     deadline_s, open_ones = time.monotonic() + timeout_s, select.poll()
     for descriptor in descriptors:
@@ -266,7 +269,7 @@ def _read_to_end(descriptors: Sequence[int], timeout_s: float) -> list[bytes] | 
 
 @functools.cache
 def programs() -> WarmPrograms:
-    """The ones of this process, until it ends."""
+    """Return the `WarmPrograms` of this process, which live until the process ends."""
     return WarmPrograms()
 
 
@@ -279,12 +282,12 @@ def open_program(
     root: Path,
     warm: bool,
 ) -> Program:
-    """Start `breakeven`, forked where that makes no difference, or else as a program of its own.
+    """Start `breakeven`: forked if that makes no difference, otherwise as a new process.
 
-    `within`: the command that runs it; `program`: what `python -c` runs; `root`: whose code.
+    `within`: the command that runs it; `program`: source for `python -c`; `root`: its source tree.
     """
     plain = warm and not within and root == ROOT and is_plain(environ)
-    if plain and program.endswith(BREAKEVEN):  # what stands before it changes what is imported
+    if plain and program.endswith(BREAKEVEN):  # code before it may change what is imported
         return programs().open(words, environ=environ, program=program)
     command = [*within, sys.executable, "-c", program, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
@@ -293,7 +296,7 @@ def open_program(
 def start_program(
     words: Sequence[str | Path], *, output: int, folder: Path, environ: Mapping[str, str]
 ) -> Program:
-    """Start `breakeven` in a folder: forked, or a program of its own where Python is told more."""
+    """Start `breakeven` in a folder: forked, or new if `environ` configures Python."""
     if is_plain(environ):
         return programs().start(words, output=output, folder=folder, environ=environ)
     return subprocess.Popen(
@@ -304,14 +307,14 @@ def start_program(
 
 
 def is_plain(environ: Mapping[str, str]) -> bool:
-    """Return whether Python would begin with this environment as it did with this process's own."""
+    """Return whether Python would start with this environment as with this process's own."""
     early = ("PYTHON", "LD_", "BREAKEVEN_PRELOAD")
     names = {name for name in (*environ, *os.environ) if name.startswith(early)}
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 
 def main() -> None:
-    """Serve forks, or run in a forked process what was ordered."""
+    """Serve forks, or run the ordered program in a forked process."""
     if sys.argv[1] == "--serve":
         _serve(*map(int, sys.argv[2:]))
     else:
@@ -320,9 +323,9 @@ def main() -> None:
 
 
 def _serve(descriptor: int, host: int, imports_ahead: int) -> None:
-    # Before anything changes the environment, beside which it finds room for titles.
+    # First, because titles are written over the memory of the unchanged environment.
     setproctitle.setproctitle("breakeven warm programs")
-    os.umask(0o022)  # whatever a test's own may be by now
+    os.umask(0o022)  # a test may have changed its own umask
     if imports_ahead:
         _import_ahead()
     fork_server.run(socket.socket(fileno=descriptor), host)
@@ -350,7 +353,7 @@ def _run_program(folder: str, program: str, words: list[str]) -> None:
 
 
 def _prepare_host() -> None:
-    """Let `preload` find what it finds in a host's command once that was executed anew."""
+    """Give `preload` the environment that a host's command has after it was executed again."""
     file = memory_file(json.dumps(dict(os.environ)).encode())
     plain = plain_environ(os.environ)
     os.environ.clear()

@@ -1,9 +1,9 @@
-"""Runs migrations, each in a transaction of its own, one process at a time, beside running writers.
+"""Run migrations, one process at a time, while writers are running.
 
-The URL comes from `ledger.database.migrate` or, for `alembic` on the command line, from the
-environment variable `BREAKEVEN_LEDGER_URL`. A migration waits at most `LOCK_TIMEOUT_MS` for a lock,
-because whoever writes queues up behind it meanwhile; it then gives way and tries again. Those that
-were done stay done.
+Each migration has its own transaction. The URL comes from `ledger.database.migrate` or, for
+`alembic` on the command line, from the environment variable `BREAKEVEN_LEDGER_URL`. A migration
+waits at most `LOCK_TIMEOUT_MS` for a lock, because writers queue behind it while it waits; it then
+rolls back and is retried. Completed migrations are kept.
 """
 
 import os
@@ -39,7 +39,11 @@ def run() -> None:
 
 
 def _on_postgresql(engine: Engine) -> None:
-    """Without waiting inside a statement: an index that is made concurrently would wait for us."""
+    """Run migrations on PostgreSQL, with retries.
+
+    The advisory lock is polled instead of awaited in a statement, because a concurrent index build
+    would wait for a waiting statement.
+    """
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as alone:
         mine = text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")
         while not alone.execute(mine).scalar_one():

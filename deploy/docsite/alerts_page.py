@@ -16,24 +16,24 @@ PAGE: Final = "how-to/alerts.html"
 
 
 def alerts() -> list[dict[str, Any]]:
-    """Return the alerting rules in their order."""
+    """Return the alerting rules in the order of `rules.yml`."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"] if "alert" in rule]
 
 
 def runbooks() -> dict[str, list[str]]:
-    """Return the steps by alert."""
+    """Return the steps of each alert, by the alert's name."""
     found: dict[str, list[str]] = yaml.safe_load(RUNBOOKS.read_text(encoding="utf-8"))
     return found
 
 
 def address_of(alert: str) -> str:
-    """Return where an alert's runbook is, below the address of the built site."""
+    """Return the address of an alert's runbook, relative to the address of the site."""
     return f"{PAGE}#{alert.lower()}"
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page. Raises `SystemExit` when an alert has no steps."""
     steps = runbooks()
     if missing := [rule["alert"] for rule in alerts() if rule["alert"] not in steps]:
         raise SystemExit(f"{RUNBOOKS}: write the first steps of {', '.join(missing)}")
@@ -69,6 +69,6 @@ def _section(rule: dict[str, Any], steps: list[str]) -> Iterator[str]:
 
 
 def _plain(summary: str) -> str:
-    """Return a summary with the names of labels in place of Prometheus' templates."""
+    """Return a summary with names of labels instead of Prometheus templates."""
     words = re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"{\1}", summary)
     return re.sub(r"\{\{ \$value[^}]*\}\}", "{value}", words)

@@ -1,6 +1,6 @@
-"""Fenced blocks of the pages, each with its kind, so that tests know what to do with it.
+"""Fenced code blocks of the pages, each with its kind, so that tests can run or parse it.
 
-A comment before a block names the kind, then words that its test needs:
+A comment before a block states the kind, followed by options of its test:
 `<!-- block: config save=breakeven.yaml -->`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-# Kinds of blocks that no test runs, and what each would need. Their commands are parsed.
+# Kinds of blocks that no test runs, with what each would need. Their commands are only parsed.
 NOT_RUN: Final[Mapping[str, str]] = {
     "client": "a program of somebody else's that people use by hand; tests/sdk runs these clients",
     "cluster": "a Kubernetes cluster; tests/deploy renders the chart",
@@ -21,8 +21,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "traffic": "recorded traffic, or an id from it",
     "upkeep": "the service manager of a host",
 }
-RUN: Final = "run"  # by the ordinary tests, in one process
-FIRST_HOUR: Final = frozenset({"install", "terminal", "served"})  # by `make first-hour`
+RUN: Final = "run"  # run by the ordinary tests, in one process
+FIRST_HOUR: Final = frozenset({"install", "terminal", "served"})  # run by `make first-hour`
 DATA: Final = frozenset({"config", "file", "litellm", "policies", "prices"})
 SHELLS: Final = frozenset({"sh", "bash", "shell", "console"})
 _MARK: Final = re.compile(r"^\s*<!-- block: (.*?) -->\s*$")
@@ -30,7 +30,7 @@ _FENCE: Final = re.compile(r"^(\s*)```(\S*)\s*$")
 
 
 class DocBlock(NamedTuple):
-    """One block; `words` are those of its mark, empty where it has none."""
+    """A fenced block; `words` are the words of its comment, empty if it has none."""
 
     page: str
     line: int
@@ -40,16 +40,16 @@ class DocBlock(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The first word of the mark."""
+        """Return the block's kind: the first word of its comment, or ""."""
         return self.words[0] if self.words else ""
 
     @property
     def place(self) -> str:
-        """Page and line."""
+        """Return the block's page and line."""
         return f"{self.page}:{self.line}"
 
     def value(self, name: str) -> str | None:
-        """Return the value of a word `name=value`."""
+        """Return the value of an option `name=value`, `None` if it is missing."""
         return next((word.partition("=")[2] for word in self.words if word.startswith(f"{name}=")),
                     None)  # fmt: skip
 
@@ -75,21 +75,21 @@ def blocks(page: str, text: str) -> Iterator[DocBlock]:
 
 
 def commands(text: str) -> Iterator[str]:
-    """Yield the commands of a shell block, continued lines joined, without comments."""
+    """Yield the commands of a shell block without comments. Continued lines are joined."""
     for line in text.replace("\\\n", " ").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.strip()
 
 
 def calls(command: str, program: str) -> Iterator[list[str]]:
-    """Yield the words of each call of a program in a command, also of one inside `$(...)`."""
+    """Yield the arguments of each call of a program in a command, also inside `$(...)`."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split, lexer.commenters = True, "#"
     words: list[str] = []
     for token in (*lexer, ";"):
         if token.strip("();<>|&"):
             words.append(token)
-            for inner in re.findall(r"\$\(([^()]*)\)", token):  # within quotes
+            for inner in re.findall(r"\$\(([^()]*)\)", token):  # inside quotes
                 yield from calls(inner, program)
             continue
         if program in words[:1] or (program in words and "--" in words):  # `kubectl exec ... --`

@@ -1,7 +1,7 @@
-"""Builds the site: `python -m deploy.docsite.build`, or `make docs`.
+"""Build of the documentation site: `python -m deploy.docsite.build`, or `make docs`.
 
-MkDocs runs in an environment of its own (`deploy/docs.lock`). The pages lie as Markdown beside
-their HTML, and `llms.txt` lists them for programs.
+MkDocs runs in its own environment (`deploy/docs.lock`). The site also has each page as Markdown
+next to its HTML, and `llms.txt` lists the pages for programs.
 """
 
 import os
@@ -16,8 +16,8 @@ from deploy import parts
 from deploy.docsite.staging import PAGES_FOLDER, ROOT, SitePages, navigation, title_of
 
 SITE: Final = ROOT / "build" / "site"
-OWN_FILES: Final = ("extra.css", "worker_shim.js")  # beside this file, copied into the site
-# The theme's plugin for pages that are opened as files loads this one from the network.
+OWN_FILES: Final = ("extra.css", "worker_shim.js")  # in this folder; copied into the site
+# The theme's plugin for pages opened from disk would load this script from the network.
 REMOTE_SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 SUMMARY: Final = (
     "> A gateway that runs your own GPUs and the external APIs as one fleet, and a ledger that "
@@ -26,9 +26,9 @@ SUMMARY: Final = (
 
 
 def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
-    """Build the site with the environment of this interpreter; return what MkDocs printed.
+    """Build the site with this interpreter's environment. Return what MkDocs printed.
 
-    Raises: `SiteError` for links that lead nowhere; `CalledProcessError` when MkDocs finds a fault.
+    Raises: `SiteError` for broken links; `CalledProcessError` when MkDocs reports an error.
     """
     shutil.rmtree(pages, ignore_errors=True)
     staging = SitePages()
@@ -64,21 +64,21 @@ def index_lines(staging: SitePages) -> Iterator[str]:
 
 
 def _load_own_shim(page: Path, site: Path) -> None:
-    """Replace the only address that a page would load from the network."""
+    """Replace the only script that a page would load from the network by our copy."""
     own = f"{'../' * len(page.relative_to(site).parent.parts)}worker_shim.js"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace(REMOTE_SHIM, own), encoding="utf-8")
 
 
 def config_text(pages: Path, site: Path) -> str:
-    """Return the configuration of MkDocs for these folders."""
+    """Return the MkDocs configuration for these folders."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     text = text.replace("docs_dir: build/site-pages", f"docs_dir: {pages}")
     return text.replace("site_dir: build/site", f"site_dir: {site}")
 
 
 def main() -> int:
-    """Build the site; the exit status is 1 when it has a fault."""
+    """Build the site. Return exit status 1 if the build fails."""
     python = parts.find_docs()
     if python is None:
         print("MkDocs is not installed: make parts", file=sys.stderr)

@@ -13,7 +13,7 @@ _COLUMNS = ("option", "value", "default", "meaning")
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     found = list(commands())
     groups: dict[str, list[CommandEntry]] = {}
     for entry in found:

@@ -1,4 +1,4 @@
-"""The command line as data: every command with its options, and a parser that runs nothing."""
+"""The command line as data: commands, options, and a parser that runs no command."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,23 +11,23 @@ from gateway.cli import app
 from gateway.cli.lazy_commands import LazyCommand
 
 PROGRAM = "breakeven"
-INCOMPLETE = "Missing command."  # of a group that is named alone
+INCOMPLETE = "Missing command."  # the error for a group without a command
 
 
 class CommandEntry(NamedTuple):
-    """One command; `words` are its words after the program's name."""
+    """A command; `words` are the words after the program's name."""
 
     words: tuple[str, ...]
     command: Any
 
     @property
     def name(self) -> str:
-        """The command as it is typed."""
+        """Return the command as it is typed."""
         return " ".join((PROGRAM, *self.words))
 
 
 def commands() -> Iterator[CommandEntry]:
-    """Yield every command that does something, in the order of the command line's own help."""
+    """Yield every command that is not a group, in the order of the command line's help."""
     yield from _below(typer.main.get_command(app.app), ())
 
 
@@ -37,25 +37,25 @@ def root_options() -> list[Any]:
 
 
 def fault_of(words: Sequence[str]) -> str | None:
-    """Return why the command line refuses these words; nothing runs. None: they are accepted."""
+    """Return the error of the command line for these words, None if accepted. Runs no command."""
     try:
         _parse(typer.main.get_command(app.app), PROGRAM, list(words), None)
     except TyperException as error:
         return str(getattr(error, "message", "") or error)
-    except typer.Exit:  # of an option such as `--help`, which ends the program
+    except typer.Exit:  # an option such as `--help` ends the program
         return None
     return None
 
 
 def _parse(command: Any, name: str, words: list[str], parent: Any) -> None:
-    """Read the words as a call would; raises Typer's own errors."""
+    """Parse the words as a call would. Raises Typer's own errors."""
     command = command.real() if isinstance(command, LazyCommand) else command
     is_group = bool(getattr(command, "commands", None))
     if is_group and not words:
         raise typer.BadParameter(INCOMPLETE)
     context = command.make_context(name, words, parent=parent)
     if is_group:
-        # Typer has no public place for the words behind a group's own options.
+        # Typer has no public attribute for the words after a group's own options.
         left = [*context._protected_args, *context.args]  # noqa: SLF001  (see above)
         if not left:
             return

@@ -38,12 +38,12 @@ There is no record where a number is missing. `make settings` writes this list.
 
 
 class DecisionError(Exception):
-    """A record lacks its title, its status, its date or one of its parts."""
+    """A record without its title, its status, its date or one of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """A decision with its number, its state and the text of its three parts."""
+    """A decision with its number, title, status, date and the text of its three parts."""
 
     number: int
     title: str
@@ -60,7 +60,7 @@ class DecisionRecord:
 
 
 def read_record(text: str) -> DecisionRecord:
-    """Return the record that a file holds.
+    """Parse the text of a record's file.
 
     Raises: `DecisionError` for a file without title, status, date or one of its parts.
     """
@@ -73,7 +73,7 @@ def read_record(text: str) -> DecisionRecord:
 
 
 def read_records(folder: Path = RECORDS_FOLDER) -> dict[int, tuple[str, DecisionRecord]]:
-    """Return all records with the names of their files, by number."""
+    """Return all records and the names of their files, by number."""
     records = {}
     for path in sorted(folder.glob("[0-9]*.md")):
         record = read_record(path.read_text(encoding="utf-8"))
@@ -82,7 +82,7 @@ def read_records(folder: Path = RECORDS_FOLDER) -> dict[int, tuple[str, Decision
 
 
 def split_parts(text: str) -> dict[str, str]:
-    """Return the text of each part of a record that is there, without line breaks."""
+    """Return the text of each part that a record has, without line breaks."""
     pieces = _PART.split(text)[1:]
     return {
         name: " ".join(piece.split())
@@ -92,7 +92,7 @@ def split_parts(text: str) -> dict[str, str]:
 
 
 def record_text(record: DecisionRecord, names: Mapping[int, str]) -> str:
-    """Return the text of a record's file; names are those of all records' files, by number."""
+    """Return the text of a record's file. `names` has the file names of all records."""
     status = _NUMBER.sub(lambda match: _linked(int(match[0]), names), record.status)
     lines = [
         f"# {record.number}. {record.title}", "", f"- **Status:** {status}",
@@ -117,19 +117,19 @@ def index_text(records: Mapping[int, tuple[str, DecisionRecord]]) -> str:
 
 
 def waiting_entries(text: str) -> dict[int, str]:
-    """Return the entries of `DECISIONS.md` by number, each from its title on."""
+    """Return the entries of `DECISIONS.md` by number. Each text begins with the title."""
     return dict(_numbered(text))
 
 
 def _numbered(text: str) -> list[tuple[int, str]]:
-    """Return the entries as they stand: two branches may have taken one number."""
+    """Return numbers and entries in order. Two branches may have used the same number."""
     return [(int(entry.partition(".")[0]), entry) for entry in _ENTRY.split(text)[1:]]
 
 
 def move_entries(waiting: Path = WAITING_FILE, folder: Path = RECORDS_FOLDER) -> list[int]:
-    """Write the complete entries as records. Return the numbers of those that stay.
+    """Write the complete entries as records. Return the numbers of the entries that stay.
 
-    One whose number another record has stays, too.
+    An entry whose number belongs to another record also stays.
     """
     text = waiting.read_text(encoding="utf-8")
     entries, records = _numbered(text), read_records(folder)
@@ -140,7 +140,7 @@ def move_entries(waiting: Path = WAITING_FILE, folder: Path = RECORDS_FOLDER) ->
         parts = split_parts(entry)
         known = records[number][1] if number in records else fresh.get(number)
         if known is not None and parts == known.parts:
-            continue  # it has its record: a merge may have left it here
+            continue  # the record exists: a merge may have kept the entry
         if known is not None or set(parts) != set(PARTS):
             stay.append((number, entry))
             continue
@@ -182,7 +182,7 @@ def _dated(log: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Move complete entries and write the index. The status is 1 when an entry stays."""
+    """Move complete entries and write the index. Return exit status 1 if an entry stays."""
     stay, records = move_entries(), read_records()
     (RECORDS_FOLDER / "index.md").write_text(index_text(records), encoding="utf-8")
     for number in stay:

@@ -5,7 +5,7 @@ from typing import Final
 from deploy.docsite.markdown import code, head, table
 from gateway.errors import TABLE, ErrorFault
 
-# By kind, when it happens and what a client does.
+# For each kind: when the error occurs, and what a client should do.
 ADVICE: Final = {
     "bad_request": "A member is missing, malformed or out of bounds. The message names it; "
     "`param` has its path. Change the request.",
@@ -80,7 +80,7 @@ PASSED_ON: Final = (
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     if bare := sorted(TABLE.keys() - ADVICE.keys()):
         raise KeyError(f"{bare[0]}: write a sentence for it into ADVICE of this file")
     rows = (

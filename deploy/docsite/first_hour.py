@@ -1,8 +1,9 @@
-"""The first hour of a new user: `python -m deploy.docsite.first_hour`, or `make first-hour`.
+"""The first hour of a new user: `python -m deploy.docsite.first_hour`.
 
-The wheel is built and put into an empty folder, and the blocks of the tutorials run there in their
-order, as typed. Two simulated engines stand for those "elsewhere". A table says how many commands
-and seconds each page took, beside its bar; the status is 1 where one is missed.
+`make first-hour` runs it. The wheel is built and copied into an empty folder, and the blocks of the
+tutorials run there in order, as typed. Two simulated engines stand for the engines at another
+address. A table compares the commands and seconds of each page with its limits. The exit status is
+1 if a limit is missed.
 """
 
 import os
@@ -25,14 +26,14 @@ from deploy.docsite.staging import ROOT, SitePages
 PLACE: Final = ROOT / "build" / "first-hour"
 INSTALLING: Final = "tutorials/first-request.md"
 GATEWAY: Final = 8080
-ENGINES: Final = (8011, 8012)  # as the tutorial's configuration names them
+ENGINES: Final = (8011, 8012)  # ports in the tutorial's configuration
 READY_S: Final = 120.0
 ASKS: Final = "curl "
 BUSY: Final = "loading"  # what `engine status` prints until an engine is measured
 
 
 class PageBar(NamedTuple):
-    """A page with what it may take up to the gateway's first answer: seconds and commands."""
+    """A page and its limits up to the gateway's first answer: seconds and commands."""
 
     page: str
     seconds: float
@@ -49,7 +50,7 @@ BARS: Final = (
 
 
 class PageResult(NamedTuple):
-    """Seconds and commands up to the gateway's first answer; `fault` says where a page failed."""
+    """Seconds and commands up to the first answer; `fault` says where the page failed."""
 
     bar: PageBar
     seconds: float
@@ -58,20 +59,20 @@ class PageResult(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the page ran, within its bar."""
+        """Return whether the page ran within its limits."""
         fast = self.seconds <= self.bar.seconds and self.commands <= self.bar.commands
         return fast and not self.fault
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel into a folder; return its path."""
+    """Build the wheel into a folder. Return its path."""
     words = ["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run([sys.executable, *words], check=True, cwd=ROOT, capture_output=True)
     return next(folder.glob("*.whl"))
 
 
 def run_page(bar: PageBar, folder: Path, environ: Mapping[str, str]) -> PageResult:
-    """Run the blocks of a page in a folder; a fault is told in the result."""
+    """Run the blocks of a page in a folder. The result states a fault."""
     text = SitePages().sources[bar.page].read_text(encoding="utf-8")
     own = list(blocks(bar.page, text))
     for block in own:
@@ -141,7 +142,7 @@ def simulated_engine(port: int, environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def taken_ports() -> list[int]:
-    """Return the ports of the tutorials that something else listens on."""
+    """Return the ports of the tutorials on which another process listens."""
     taken = []
     for port in (GATEWAY, 8501, *ENGINES):
         with socket.socket() as probe:
@@ -151,7 +152,7 @@ def taken_ports() -> list[int]:
 
 
 def main() -> int:
-    """Run every page; print the table."""
+    """Run every page and print the table. Return exit status 2 if a port is taken."""
     if taken := taken_ports():
         print(f"these ports are taken, and the tutorials need them: {taken}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The page `reference/headers.md`: headers that the gateway reads and those that it answers."""
+"""The page `reference/headers.md`: headers of requests and of responses."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ from deploy.docsite.markdown import code, head, table
 
 
 class HeaderEntry(NamedTuple):
-    """One header; `example` is a value as it is sent."""
+    """A header; `example` is a value as it is sent."""
 
     name: str
     example: str
@@ -101,7 +101,7 @@ SENT: Final = (
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     parts = [head("Headers", "Names are compared without case.")]
     for title, entries in (
         ("Of requests", REQUEST),

@@ -1,4 +1,4 @@
-"""The page `reference/http.md`: every path, who may call it, and what it is given."""
+"""The page `reference/http.md`: every path, the scope that it needs, and its input."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,7 +12,7 @@ from gateway.control.operations import OPERATIONS
 from gateway.worker.openapi_bodies import INFERENCE_PATHS
 from gateway.worker.unserved_paths import UNSERVED
 
-# By the beginning of the path; the longest that fits counts.
+# Sentences by path prefix. The longest prefix that matches is used.
 ABOUT: Final = {
     "/": "Name, version of the API and links, for a browser.",
     "/health": "200 while the worker answers. It depends on no database and no provider.",
@@ -41,7 +41,7 @@ INPUTS: Final = (
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     return "\n\n".join([
         head(
             "HTTP API",
@@ -65,7 +65,7 @@ def text() -> str:
 
 
 def about(path: str) -> str:
-    """Return the sentence on a path. Raises: `KeyError` when `ABOUT` has none for it."""
+    """Return the sentence on a path. Raises: `KeyError` when `ABOUT` has no sentence for it."""
     fitting = [known for known in ABOUT if path == known or (
         known != "/" and path.startswith(known.rstrip("/") + "/"))]  # fmt: skip
     if not fitting:
@@ -99,6 +99,6 @@ def _operation(operation: AdminOperation[Any]) -> tuple[str, str, str, str, str]
 
 
 def _readable(pattern: str) -> str:
-    """Return a pattern as paths: alternatives apart, without what only a regular expression has."""
+    """Return a regular expression of paths as readable text."""
     short = pattern.removesuffix("(?:/.*)?").replace("(?:", "(").replace("\\.", ".")
     return code(short.replace(".*", "...").replace("[^/]+", "NAME"))

@@ -1,7 +1,7 @@
-"""The page `how-to/leave-litellm.md`: what of a LiteLLM proxy's settings stays, changes, is lost.
+"""The page `how-to/leave-litellm.md`: LiteLLM settings that stay, change or are lost.
 
-Both tables are made by the importer itself: the first shows what it writes for an example, the
-others its notes on every setting that it knows.
+The importer makes all tables: the first shows what it writes for an example, the others list its
+notes on every setting that it knows.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _OWN: Final = {
 
 
 class CarriedExample(NamedTuple):
-    """A part of a proxy's file beside `base`, and the section of ours that it becomes."""
+    """A part of a proxy's file, added to `base`, and the section that it becomes."""
 
     title: str
     given: dict[str, Any]
@@ -84,13 +84,13 @@ EXAMPLES: Final = (
 
 
 def imported(example: CarriedExample) -> Any:
-    """Return the importer's answer for an example."""
+    """Return what the importer writes for an example."""
     given = {"model_list": list(example.base), **example.given}
     return carry_over(given, gpu=GPU, provider_of=lambda _: None, sold_as=lambda _: "openai/gpt-4o")
 
 
 def text() -> str:
-    """Return the page: written words around generated tables."""
+    """Return the text of the page: fixed text around generated tables."""
     before, _, after = WORDS.read_text(encoding="utf-8").partition(TABLES)
     title, _, words = before.strip().partition("\n")
     tables = "\n\n".join([
@@ -124,7 +124,7 @@ def _flow(value: Any) -> str:
 
 
 def _by_text(rank: str) -> Iterator[tuple[ImportNote, list[str]]]:
-    """Yield each note once, with all settings that it is about."""
+    """Yield each note of a rank once, with all settings that it applies to."""
     groups: dict[tuple[str, object], tuple[ImportNote, list[str]]] = {}
     for note in known_notes():
         if note.rank() == rank:

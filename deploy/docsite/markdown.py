@@ -1,4 +1,4 @@
-"""Markdown of generated pages: tables, and the line that says how to write a page again."""
+"""Markdown of generated pages: tables, code, and the line with the generating command."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,18 +6,18 @@ WRITTEN = "<!-- written by `python -m deploy.docsite.pages`, which `make setting
 
 
 def head(title: str, *paragraphs: str) -> str:
-    """Return the beginning of a generated page."""
+    """Return the title and first paragraphs of a generated page."""
     return "\n\n".join([f"# {title}", WRITTEN, *paragraphs])
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; pipes and line breaks in cells are escaped."""
+    """Return a table. Pipes and line breaks in cells are escaped."""
     lines = [_line(columns), "|" + "---|" * len(columns)]
     return "\n".join([*lines, *(_line([_cell(cell) for cell in row]) for row in rows)])
 
 
 def code(text: str) -> str:
-    """Return the text as code, and nothing for an empty text."""
+    """Return the text as inline code, "" for an empty text."""
     return f"`{text}`" if text else ""
 
 

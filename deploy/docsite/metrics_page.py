@@ -1,4 +1,4 @@
-"""The page `reference/metrics.md`: every Prometheus metric, read from where the code makes it."""
+"""The page `reference/metrics.md`: every Prometheus metric, found by parsing the code."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -21,11 +21,11 @@ _KINDS: Final = {
     "Histogram": "histogram", "TargetHistogram": "histogram",
 }  # fmt: skip
 _PREFIX: Final = "breakeven_"
-_TARGET_LABELS: Final = ("target",)  # of every `TargetHistogram`
+_TARGET_LABELS: Final = ("target",)  # labels of every `TargetHistogram`
 
 
 class MetricEntry(NamedTuple):
-    """One metric, under the name that `/metrics` shows."""
+    """A metric, under the name that `/metrics` shows."""
 
     name: str
     kind: str
@@ -34,14 +34,14 @@ class MetricEntry(NamedTuple):
 
 
 def metrics() -> list[MetricEntry]:
-    """Return every metric of the gateway, by name."""
+    """Return every metric of the gateway, sorted by name."""
     paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
     found = {entry.name: entry for path in paths for entry in entries_of(path.read_text("utf-8"))}
     return [found[name] for name in sorted(found)]
 
 
 def entries_of(source: str) -> Iterator[MetricEntry]:
-    """Yield the metrics that a module makes."""
+    """Yield the metrics that the source of a module creates."""
     tree = ast.parse(source)
     constants = {
         target.id: node.value
@@ -62,7 +62,7 @@ def entries_of(source: str) -> Iterator[MetricEntry]:
 
 
 def recorded() -> list[tuple[str, str]]:
-    """Return name and expression of the recording rules."""
+    """Return name and expression of each recording rule."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     return [
         (rule["record"], " ".join(str(rule["expr"]).split()))
@@ -73,7 +73,7 @@ def recorded() -> list[tuple[str, str]]:
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     rows = (
         (code(entry.name), entry.kind, ", ".join(code(label) for label in entry.labels),
          f"{entry.meaning}.")

@@ -1,7 +1,7 @@
-"""One shell in one folder, in which the blocks of a page run one after the other, as typed.
+"""A shell in one folder that runs the blocks of a page one after the other, as typed.
 
-What a `terminal` block starts goes on in the background until the shell is closed; its output is
-in `terminal.log`.
+A `terminal` block runs in the background until the shell is closed. Its output goes to
+`terminal.log`.
 """
 
 import os
@@ -16,15 +16,15 @@ from typing import Final, Self
 END: Final = "--end-of-block--"
 LOG: Final = "terminal.log"
 POLL_S: Final = 0.1
-PATIENCE_S: Final = 40.0  # for a gateway to finish its streams and apply its journal
+PATIENCE_S: Final = 40.0  # a stopping gateway finishes its streams and applies its journal
 
 
 class BlockError(Exception):
-    """A block ended with another status than 0, or what it starts never got ready."""
+    """A block that failed, or whose background program did not become ready."""
 
 
 class PageShell:
-    """A bash process; `run` types a block into it and waits for its end."""
+    """A bash process. `run` types a block into it and waits until the block ends."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class PageShell:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the shell and all that it started; what does not end by itself is killed."""
+        """End the shell and all programs that it started: SIGTERM first, SIGKILL after 40 s."""
         assert self._shell.stdin is not None
         assert self._shell.stdout is not None
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -51,7 +51,10 @@ class PageShell:
         self._shell.stdout.close()
 
     def run(self, text: str) -> str:
-        """Run a block to its end and return what it printed; it stops at the first failure."""
+        """Run a block to its end and return its output.
+
+        Raises `BlockError` at the first command that fails.
+        """
         self._type(f"set -e -o pipefail; trap 'echo {END}$?' EXIT\n{text}\necho {END}0\n")
         printed: list[str] = []
         assert self._shell.stdout is not None
@@ -65,7 +68,10 @@ class PageShell:
         raise BlockError(f"the shell ended in:\n{text}\n{''.join(printed)}")
 
     def start(self, text: str, is_ready: Callable[[], bool], limit_s: float) -> None:
-        """Run a block in the background, and wait until what it starts is ready."""
+        """Run a block in the background and wait until its program is ready.
+
+        Raises `BlockError` when the shell ends, or the program is not ready after `limit_s`.
+        """
         self._type(f"( {text}\n) >>{LOG} 2>&1 </dev/null &\n")
         until = time.monotonic() + limit_s
         while not is_ready():
@@ -74,7 +80,7 @@ class PageShell:
             time.sleep(POLL_S)
 
     def log(self) -> str:
-        """Return what background blocks have printed."""
+        """Return the output of the background blocks."""
         path = self._folder / LOG
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
@@ -84,10 +90,10 @@ class PageShell:
         self._shell.stdin.flush()
 
     def _is_over(self, patience_s: float) -> bool:
-        """Wait until no process of the shell's group is left."""
+        """Wait until the shell's process group is empty. Return False on a timeout."""
         until = time.monotonic() + patience_s
         while time.monotonic() < until:
-            self._shell.poll()  # a shell that ended is a process until somebody asks
+            self._shell.poll()  # reaps the shell: a zombie would still be in the group
             try:
                 os.killpg(self._shell.pid, 0)
             except ProcessLookupError:

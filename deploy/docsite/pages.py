@@ -1,6 +1,6 @@
 """The generated pages of the site: `python -m deploy.docsite.pages`, or `make settings`.
 
-Each page is made of the code that it describes; a test compares the files with it.
+Each page is made from the code that it describes. A test compares the files with the result.
 """
 
 from collections.abc import Callable, Mapping

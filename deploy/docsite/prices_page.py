@@ -1,4 +1,4 @@
-"""The page `reference/price-terms.md`: all that a price may charge for, and how files state it."""
+"""The page `reference/price-terms.md`: charges of a price and their terms in files."""
 
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -22,12 +22,12 @@ PRICE_FILE: Final = (
 
 
 def term_of(kind: TokenKind) -> str:
-    """Return where a price file states the price of a kind."""
+    """Return the place in a price file that states the price of a token kind."""
     return f"usd_per_million.{kind.term}" if kind.unit is TOKEN else kind.term
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     before, example = _split(files.__doc__ or "")
     words, columns = _split(negotiated.__doc__ or "")
     del before, words
@@ -64,7 +64,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _split(docstring: str) -> tuple[str, str]:
-    """Return prose and the indented part of a docstring."""
+    """Return the prose and the indented part of a docstring."""
     lines = cleandoc(docstring).splitlines()
     block = [line for line in lines if line.startswith("    ")]
     return "\n".join(line for line in lines if not line.startswith("    ")), dedent(

@@ -22,7 +22,7 @@ _OVERFLOWS: Final = {
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     return "\n\n".join([
         head(
             "Reasons of decisions",

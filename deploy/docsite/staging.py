@@ -1,9 +1,10 @@
-"""Puts the pages of the site together: those of `docs/`, and documents that lie elsewhere.
+"""Collection of the site's pages: those of `docs/`, and documents in other folders.
 
-A document keeps its one place in the repository. Each link is read from there: a link to another
-page leads to its place on the site, a picture comes along, and so does a file of `deploy/` that an
-operator installs (rules, boards, SQL). Any other file of the repository becomes its path as code.
-"decision 7" leads to that record. A link that leads nowhere is an error.
+A document keeps its place in the repository, and its links are resolved from there. A link to
+another page leads to that page on the site. Linked pictures are copied, and so are linked files of
+`deploy/` that an operator installs (rules, boards, SQL). A link to another file of the repository
+becomes the file's path as code. "decision 7" becomes a link to that record. A broken link is an
+error.
 """
 
 import re
@@ -16,7 +17,7 @@ import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES_FOLDER: Final = ROOT / "build" / "site-pages"
-# Documents outside `docs/`, by their place on the site.
+# Documents outside `docs/`, by their path on the site.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "explanation/architecture.md": "ARCHITECTURE.md",
     "explanation/benchmarks.md": "tests/bench/README.md",
@@ -25,9 +26,9 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "how-to/helm.md": "deploy/helm/README.md",
     "reference/changelog.md": "CHANGELOG.md",
 }
-# Records of how things came to be: in search they stand behind pages for users.
+# Records of past changes: the site's search ranks them after pages for users.
 RECORDS: Final = re.compile(r"explanation/benchmarks\.md|reference/changelog\.md|decisions/.+")
-# Records of single decisions, which are reached from their index and not from the navigation.
+# Records of single decisions: their index links to them, the navigation does not.
 UNLISTED: Final = re.compile(r"decisions/\d.+")
 _DECISION: Final = re.compile(r"(?<!\[)\bdecision (\d+)\b")
 _LAST: Final = "---\nsearch:\n  boost: 0.1\n---\n\n"
@@ -40,11 +41,11 @@ _INSTALLED: Final = (".json", ".sql", ".yaml", ".yml")
 
 
 class SiteError(Exception):
-    """A page links to a place that is not there, or the navigation and the pages differ."""
+    """A link of a page to a file or heading that does not exist."""
 
 
 class SitePages:
-    """The pages by their place on the site, and what they bring along."""
+    """The pages by their path on the site, with the pictures and files that they link to."""
 
     def __init__(self, root: Path = ROOT, elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
         self._root = root
@@ -61,7 +62,7 @@ class SitePages:
         self.files: dict[str, Path] = {}
 
     def page(self, place: str) -> str:
-        """Return a page's text as the site has it."""
+        """Return the text of a page with the site's links. Raises `SiteError` for a broken link."""
         source = self.sources[place]
         text = _BLOCK_MARK.sub("", source.read_text(encoding="utf-8"))
         lines, fenced = [], False
@@ -74,7 +75,7 @@ class SitePages:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write every page, as MkDocs reads it, and what they bring along."""
+        """Write every page for MkDocs, with the linked pictures and files."""
         for place in self.sources:
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ class SitePages:
             path.write_bytes(source.read_bytes())
 
     def _with_links(self, line: str, place: str, source: Path) -> str:
-        kept: list[str] = []  # what stands in code is no link
+        kept: list[str] = []  # inline code, which contains no links
         hidden = re.sub(r"`[^`]*`", lambda match: _hide(match[0], kept), line)
         linked = _LINK.sub(lambda match: self._link(match, place, source, kept), hidden)
         linked = _DECISION.sub(lambda match: self._decision_link(match, place), linked)
@@ -97,7 +98,7 @@ class SitePages:
         if re.match(r"[a-z]+:", address):
             return found[0]
         name, _, anchor = address.partition("#")
-        if _LINK.search(label):  # a picture that is a link
+        if _LINK.search(label):  # a picture inside a link
             label = _LINK.sub(lambda inner: self._link(inner, place, source, kept), label)
         if not name:
             self._check_anchor(place, anchor, address)
@@ -133,7 +134,7 @@ class SitePages:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as MkDocs makes them."""
+    """Return the anchors that MkDocs makes of a page's headings."""
     found: set[str] = set()
     fenced = False
     for line in text.splitlines():
@@ -155,7 +156,7 @@ def title_of(text: str) -> str:
 
 
 def navigation(root: Path = ROOT) -> list[tuple[str, list[str]]]:
-    """Return the parts of the navigation, each with its pages in order."""
+    """Return the sections of the navigation, each with its pages in order."""
     entries: list[dict[str, Any]] = yaml.safe_load((root / "mkdocs.yml").read_text("utf-8"))["nav"]
     return [
         (part, [pages] if isinstance(pages, str) else list(pages))

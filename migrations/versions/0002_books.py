@@ -1,4 +1,4 @@
-"""The books: attempts, postings, prices, journal positions."""
+"""Add the books: attempts, decisions, postings, price versions, journal positions."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Limits on spend: budgets, windows, grants, holds."""
+"""Add limits on spend: budgets, windows, grants, holds."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The own engines: contracts, closed hours, samples, capacity."""
+"""Add own engines: contracts, closed hours, samples, catalog, capacity."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Pools that share a machine, hours that begin within the hour and are corrected, service tiers."""
+"""Add shared machines of pools, GPU hours of part of an hour, corrections, and tiers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,7 +36,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The older tables hold one row an hour: corrections are added to it."""
+    """Drop the new columns. Corrections are added to the one row per hour of the older tables."""
     _fold("gpu_hours", ("pool", "hour_us"), _HOUR_SUMS)
     _fold("gpu_hour_teams", ("pool", "hour_us", "team_id"), _TEAM_SUMS)
     with op.batch_alter_table("gpu_hour_teams") as batch:
@@ -59,7 +59,7 @@ def _correction() -> sa.Column[int]:
 
 
 def _fold(table: str, keys: tuple[str, ...], sums: tuple[str, ...]) -> None:
-    """The least correction of each key takes the sum of all; the others go."""
+    """Sum all corrections of each key into the row with the lowest one; delete the others."""
     named = sa.table(table, *(sa.column(name) for name in (*keys, *sums, "correction")))
     other = named.alias("other")
     same = sa.and_(*(other.c[key] == named.c[key] for key in keys))

@@ -1,4 +1,4 @@
-"""A capacity row keeps what was measured; rates follow from it and the traffic, when read."""
+"""Drop rates from capacity rows; readers compute them from measurements and traffic."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,7 +18,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The rates come back unknown: they were of one shape of traffic."""
+    """Add the rate columns again, empty: old rates depended on one shape of traffic."""
     with op.batch_alter_table("capacity") as batch:
         for name in _RATES:
             batch.add_column(sa.Column(name, sa.Double(), nullable=True))

@@ -1,4 +1,4 @@
-"""A window remembers the highest limit that its grants were made under."""
+"""Add to a window the highest limit that its grants were made under."""
 
 import sqlalchemy as sa
 from alembic import op

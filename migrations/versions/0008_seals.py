@@ -1,4 +1,4 @@
-"""Seals over the books, by which any edit of them is found."""
+"""Add seals over the books, which detect any later edit."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Invoices that were imported, line by line."""
+"""Add imported invoices, line by line."""
 
 import sqlalchemy as sa
 from alembic import op

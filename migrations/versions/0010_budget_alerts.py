@@ -1,4 +1,4 @@
-"""Thresholds of budgets that were reached."""
+"""Add budget thresholds that were reached."""
 
 import sqlalchemy as sa
 from alembic import op

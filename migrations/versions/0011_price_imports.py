@@ -12,7 +12,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """The new columns are nullable and without a default: no row is rewritten."""
+    """Add nullable columns without defaults, so that no row is rewritten."""
     op.create_table(
         "price_imports",
         sa.Column("seq", _SERIAL, autoincrement=True, nullable=False),

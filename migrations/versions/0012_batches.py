@@ -1,4 +1,4 @@
-"""Files that clients keep, and the batches they make of them."""
+"""Add files of clients, and the batches made from them."""
 
 import sqlalchemy as sa
 from alembic import op

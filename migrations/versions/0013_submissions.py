@@ -1,4 +1,4 @@
-"""Idempotency keys, and the requests that they stand for."""
+"""Add idempotency keys, and the requests that they stand for."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""An attempt keeps what it is charged for beside tokens: milliseconds of sound, searches."""
+"""Add charges of an attempt other than tokens: milliseconds of sound, searches."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nullable and without a default: no row is rewritten, however many there are."""
+    """Add nullable columns without defaults, so that no row is rewritten."""
     op.add_column("attempts", sa.Column("audio_ms", sa.BigInteger(), nullable=True))
     op.add_column("attempts", sa.Column("searches", sa.Integer(), nullable=True))
 

@@ -1,4 +1,4 @@
-"""Answers that are kept, sealed, for an idempotency key."""
+"""Add encrypted answers that are stored for an idempotency key."""
 
 import sqlalchemy as sa
 from alembic import op

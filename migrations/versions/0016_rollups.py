@@ -1,4 +1,4 @@
-"""Attempts added up by hour and day."""
+"""Add rollups of attempts by hour and day."""
 
 import sqlalchemy as sa
 from alembic import op

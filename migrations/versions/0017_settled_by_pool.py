@@ -1,4 +1,4 @@
-"""An index by which what settled in a pool's open hour is found: made beside running writers."""
+"""Add an index for attempts that settled in a pool's open hour, built while writers run."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,9 +22,9 @@ def upgrade() -> None:
             op.create_index(name, "attempts", columns, sqlite_where=sa.text(where))
         return
     with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")  # waits for writers without being in their way
+        op.execute("SET lock_timeout = 0")  # this wait does not block writers
         for name, columns, where in INDEXES:
-            # What a run that was interrupted left is invalid, and no query uses it.
+            # An interrupted run leaves an invalid index, which no query uses.
             op.drop_index(name, "attempts", if_exists=True, postgresql_concurrently=True)
             op.create_index(
                 name, "attempts", columns, postgresql_where=sa.text(where),

@@ -1,4 +1,4 @@
-"""Sets of routing policies that were put in force."""
+"""Add sets of routing policies that were activated."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Lines of batches that are out at a provider, as its batch."""
+"""Add batch lines that were submitted to a provider as its batch."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """The new column has a constant default: no row is rewritten on PostgreSQL."""
+    """Add a column with a constant default, so that PostgreSQL rewrites no row."""
     op.add_column(
         "batch_lines",
         sa.Column("kept", sa.Boolean(), nullable=False, server_default=sa.false()),

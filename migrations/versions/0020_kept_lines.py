@@ -1,4 +1,4 @@
-"""An index of the lines that no provider's batch takes: made beside running writers."""
+"""Add an index of batch lines that no provider's batch takes, built while writers run."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,8 +16,8 @@ def upgrade() -> None:
         op.create_index(NAME, TABLE, COLUMNS, sqlite_where=sa.text("kept = 1"))
         return
     with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")  # waits for writers without being in their way
-        # What a run that was interrupted left is invalid, and no query uses it.
+        op.execute("SET lock_timeout = 0")  # this wait does not block writers
+        # An interrupted run leaves an invalid index, which no query uses.
         op.drop_index(NAME, TABLE, if_exists=True, postgresql_concurrently=True)
         op.create_index(
             NAME, TABLE, COLUMNS, postgresql_where=sa.text("kept"), postgresql_concurrently=True

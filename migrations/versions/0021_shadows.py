@@ -1,4 +1,4 @@
-"""Add the decision of a shadow policy beside the one that acts."""
+"""Add the decision of a shadow policy next to the decision that is executed."""
 
 import sqlalchemy as sa
 from alembic import op

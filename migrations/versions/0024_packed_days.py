@@ -1,4 +1,4 @@
-"""Coarser sums of days that are over: quarters, weeks, and days of minutes."""
+"""Add coarser sums of past days: quarters, weeks, and days of minutes."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A chained log of contracts, price imports, policies and keys."""
+"""Add a hash-chained log of contracts, price imports, policies and keys."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Add versions of budgets; each start records those in force."""
+"""Add versions of budgets. Each start records the active ones."""
 
 import sqlalchemy as sa
 from alembic import op

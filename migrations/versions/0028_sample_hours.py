@@ -1,4 +1,4 @@
-"""Hours of engine samples: what a month's chart shows of each."""
+"""Add hourly values of engine samples, which a month's chart shows."""
 
 import sqlalchemy as sa
 from alembic import op

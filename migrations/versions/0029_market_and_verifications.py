@@ -1,4 +1,4 @@
-"""GPUs that can be bought or rented, and what runs of `ledger verify` found."""
+"""Add GPUs that can be bought or rented, and the results of `ledger verify`."""
 
 import sqlalchemy as sa
 from alembic import op

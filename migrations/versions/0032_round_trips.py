@@ -1,4 +1,4 @@
-"""The round trip to each engine, where it changes."""
+"""Add the round-trip time to each engine, one row for each change."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Limits of a minute that several hosts share: who is alive, and whose part is how large."""
+"""Add rate limits per minute that hosts share: live hosts, and each host's part."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Add entries of people: GPU rates, teams of projects, scenarios, currency rates."""
+"""Add manual entries: GPU rates, teams of projects, scenarios, currency rates."""
 
 import sqlalchemy as sa
 from alembic import op

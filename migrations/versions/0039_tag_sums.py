@@ -1,4 +1,4 @@
-"""Sums by tag: what adds up attempts' tags, by hour and day, and from where on."""
+"""Add rollups of attempts' tags by hour and day, and the time from which they count."""
 
 import sqlalchemy as sa
 from alembic import op

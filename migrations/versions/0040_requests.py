@@ -1,4 +1,4 @@
-"""An index by which the tries of one request are found: made beside running writers."""
+"""Add an index of attempts by request, built while writers run."""
 
 from alembic import op
 
@@ -15,8 +15,8 @@ def upgrade() -> None:
         _make()
         return
     with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")  # waits for writers without being in their way
-        # What a run that was interrupted left is invalid, and no query uses it.
+        op.execute("SET lock_timeout = 0")  # this wait does not block writers
+        # An interrupted run leaves an invalid index, which no query uses.
         op.drop_index(NAME, "attempts", if_exists=True, postgresql_concurrently=True)
         _make()
         op.execute("SET lock_timeout = '100ms'")

@@ -1,4 +1,4 @@
-"""Sums by key: what adds up attempts by team, key and backend, by hour and day."""
+"""Add rollups of attempts by team, key and backend, by hour and day."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Add a budget's rest at a refusal, and the time that a request waited in line."""
+"""Add a budget's remaining amount at a refusal, and the time a request was queued."""
 
 import sqlalchemy as sa
 from alembic import op

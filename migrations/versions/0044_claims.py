@@ -1,4 +1,4 @@
-"""Add claims of targets beyond an attempt's hold."""
+"""Add claims: amounts that targets reported beyond an attempt's hold."""
 
 import sqlalchemy as sa
 from alembic import op

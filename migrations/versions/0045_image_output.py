@@ -1,4 +1,4 @@
-"""An attempt keeps its output tokens that are of pictures."""
+"""Add the output tokens of an attempt that belong to images."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nullable and without a default: no row is rewritten, however many there are."""
+    """Add nullable columns without defaults, so that no row is rewritten."""
     op.add_column("attempts", sa.Column("image_output_tokens", sa.Integer(), nullable=True))
 
 

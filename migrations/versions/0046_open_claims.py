@@ -1,6 +1,6 @@
 """Add the billable part of a claim, its effect on budgets, and its resolution.
 
-Claims of before say nothing of what is plausible in them: unknown, so that they narrow nothing.
+Existing claims have no billable part: it is unknown, so they do not reduce a budget.
 """
 
 import sqlalchemy as sa

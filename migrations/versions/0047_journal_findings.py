@@ -1,6 +1,6 @@
 """Add damage found in journals, and the number of each journal's next frame.
 
-Writers of before leave the number at 0: their journals have none.
+Earlier versions leave the number at 0, because the frames of their journals have no numbers.
 """
 
 import sqlalchemy as sa

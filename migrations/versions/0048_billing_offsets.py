@@ -1,4 +1,4 @@
-"""By how many minutes the days of an invoice are ahead of UTC's; none: these are its days."""
+"""Add the minutes by which an invoice's days are ahead of UTC. Null means UTC days."""
 
 import sqlalchemy as sa
 from alembic import op

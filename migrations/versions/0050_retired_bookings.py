@@ -1,6 +1,6 @@
 """Add the booked cost of retired attempts, for invoices of their days.
 
-Attempts that were retired before have none: what they came to is read from their postings.
+Attempts that were retired before have no rows here: their cost is read from their postings.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
-"""Which charge a line of an invoice is a share of; what retirements bind of retired bookings.
+"""Add the charge that an invoice line is a share of, and the bookings of a retirement.
 
-Lines that were imported before name no charge, and parts that were retired before have no bookings.
+Lines imported before name no charge, and parts that were retired before have no bookings.
 """
 
 import sqlalchemy as sa

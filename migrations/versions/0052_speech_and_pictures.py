@@ -1,4 +1,4 @@
-"""An attempt keeps the characters that were spoken for it, and the pictures that were made."""
+"""Add the characters that were spoken for an attempt, and the images that were made."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nullable and without a default: no row is rewritten, however many there are."""
+    """Add nullable columns without defaults, so that no row is rewritten."""
     op.add_column("attempts", sa.Column("characters", sa.Integer(), nullable=True))
     op.add_column("attempts", sa.Column("pictures", sa.Integer(), nullable=True))
 

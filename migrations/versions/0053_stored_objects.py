@@ -1,7 +1,7 @@
-"""Answers and conversations that clients may go on with, encrypted, and their bytes by team.
+"""Add encrypted answers and conversations to continue from, and their bytes by team.
 
-A role that only reads the ledger (the dashboard's) may have a default privilege on new tables; of
-these it loses it.
+A role that only reads the ledger, such as the dashboard's, may have a default privilege on new
+tables. It is revoked for these tables.
 """
 
 import sqlalchemy as sa

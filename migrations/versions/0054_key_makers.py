@@ -1,6 +1,6 @@
 """Add the maker of a key, the key that it follows, and the further budgets that bind it.
 
-Keys that are there were made by whoever acts for their team: nobody is their maker.
+Existing keys have no maker: they were made by a person who acts for their team.
 """
 
 import sqlalchemy as sa

@@ -1,4 +1,4 @@
-"""Add the count of a batch's failed lines that were never tried."""
+"""Add the number of a batch's failed lines that were never tried."""
 
 import sqlalchemy as sa
 from alembic import op

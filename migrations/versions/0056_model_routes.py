@@ -1,4 +1,4 @@
-"""Add the further targets of each model: the verdict prices what would leave."""
+"""Add the further targets of each model, at which the verdict prices moved traffic."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Which tokens of a prompt a comparator's bill was taken to count as cached."""
+"""Add the number of prompt tokens that a comparator's cost counts as cached."""
 
 import sqlalchemy as sa
 from alembic import op

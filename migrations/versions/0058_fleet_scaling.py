@@ -1,4 +1,4 @@
-"""Fleets that size themselves: leases, plans, changes, instances and scored hours."""
+"""Add scaling of fleets: leases, plans, changes, instances and scored hours."""
 
 import sqlalchemy as sa
 from alembic import op

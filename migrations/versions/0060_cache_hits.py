@@ -1,4 +1,4 @@
-"""Requests that an earlier answer was sent to, and what that avoided."""
+"""Add requests that were answered with an earlier answer, and the cost that this avoided."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Another gateway's spending by day, beside the books."""
+"""Add the daily spending of another gateway. It is not part of the books."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Reports that are sent by themselves: one row for each period and place."""
+"""Add scheduled reports: one row for each period and destination."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The parts of attempts that took two engines: one that read the prompt, one that answered."""
+"""Add the two parts of attempts that used a prefill engine and a decode engine."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Add the position up to which events were sent."""
+"""Add the position up to which a feed's events were sent."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The annex of the seals, and what cache hits came to that went."""
+"""Add annexes of seals, and sums of cache hits that were deleted."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Indexes by which budgets' windows and grants of a moment are found, made beside writers."""
+"""Add indexes of budget windows by window and of grants by host, built while writers run."""
 
 from alembic import op
 
@@ -19,8 +19,8 @@ def upgrade() -> None:
         _make()
         return
     with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")  # waits for writers without being in their way
-        # What a run that was interrupted left is invalid, and no query uses it.
+        op.execute("SET lock_timeout = 0")  # this wait does not block writers
+        # An interrupted run leaves an invalid index, which no query uses.
         for name, table, _ in INDEXES:
             op.drop_index(name, table, if_exists=True, postgresql_concurrently=True)
         _make()

@@ -1,4 +1,4 @@
-"""The tags that the lines of a batch name."""
+"""Add the tags that the lines of a batch name."""
 
 import sqlalchemy as sa
 from alembic import op
