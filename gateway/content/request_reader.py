@@ -296,7 +296,7 @@ def _members_of(asked: InferenceRequest) -> Members:
 
 
 def _is_unspoken(name: str, raw: bytes | msgspec.Raw) -> bool:
-    """Whether a member says nothing: numbers and switches. What else stands there is passed on."""
+    """Return whether a member has no text: numbers and booleans. Other values are passed on."""
     if name not in _UNSPOKEN:
         return False
     return name == "model" or bytes(memoryview(raw)[:1]) not in (b'"', b"{", b"[")

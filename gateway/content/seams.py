@@ -52,7 +52,7 @@ class SeamWindow:
         return found
 
     def is_cut(self, start: int, end: int) -> bool:
-        """Whether a window beside this one has more of what stands there."""
+        """Return whether a neighbouring window has more of the text there."""
         at_begin, at_end = self.follows and start == 0, self.goes_on and end == len(self.text)
         return (at_begin or at_end) and end - start < CARRIED
 

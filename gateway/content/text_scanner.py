@@ -141,7 +141,7 @@ class TextScanner:
 
     @property
     def has_patterns(self) -> bool:
-        """Whether an operator's own patterns are looked for."""
+        """Return whether an operator's own patterns are searched for."""
         return self._patterns is not None
 
     def scan(self, texts: Sequence[str]) -> ScanResult:

@@ -24,7 +24,8 @@ MACHINE = re.compile(
 )
 # A docstring names its subject, or begins with a verb: it is read alone, in an editor's hover.
 OPENING = re.compile(
-    r"(The same|Of|Who|Whom|Whose|Whoever|What|Whatever|Where|How|By which|As|And|So|That|There)\b"
+    r"(The same|Of|Who|Whom|Whose|Whoever|What|Whatever|Where|How|By which|As|And|So|That|There|"
+    r"Whether|Why|When|From|Until|Without|Once|Those|Its|Nobody|Nothing)\b"
 )
 THIN_AIR = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"},
