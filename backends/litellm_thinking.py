@@ -1,6 +1,6 @@
-"""Efforts of thinking as LiteLLM tells them to Claude: budgets of tokens below an answer's cap.
+"""Reasoning efforts that fit a request to Claude: LiteLLM maps each effort to a token budget.
 
-Anthropic refuses a budget that is not below the cap; OpenAI's clients know no budgets.
+Anthropic requires a budget below `max_tokens`; clients of OpenAI's API do not know budgets.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,10 @@ _FALLING: Final = ("max", "xhigh", "high", "medium", "low", "minimal")
 def fitting_effort(
     litellm: Any, prefix: str, body: Mapping[str, Any], caps: tuple[str, ...]
 ) -> str | None:
-    """Return the effort asked for, or the next lower one whose budget is below the cap, if any.
+    """Return the requested effort, lowered for Claude until its budget is below the cap.
 
-    `prefix`: LiteLLM's name of the provider. `caps`: the members that may bound the answer.
+    Return None if no effort fits or none was requested. `prefix` is LiteLLM's name of the provider.
+    `caps` are the request's members that may limit the answer's tokens.
     """
     asked = body.get(EFFORT)
     bounds = [body[name] for name in caps if isinstance(body.get(name), int)]

@@ -1,6 +1,6 @@
-"""What a text cites of the web, as chat tells it: `annotations` of the kind `url_citation`. Pure.
+"""Web citations of an answer as chat `annotations` of type `url_citation`. Does no I/O.
 
-Chat has no form for what is cited of documents that the client sent.
+Chat has no form for citations of documents that the client sent.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,10 @@ _OTHER: Final = "provider_specific_fields"  # of LiteLLM's: what it has no membe
 
 
 def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]]:
-    """Return annotations of Anthropic's citations, for the text between two positions."""
+    """Return annotations of Anthropic's web citations for the text from `start` to `end`.
+
+    Positions count characters of the answer. Other citations are left out.
+    """
     found = []
     for citation in citations if isinstance(citations, list) else ():
         told = citation if isinstance(citation, dict) else {}
@@ -45,7 +48,7 @@ def add_annotations(said: Any, before: int = 0) -> None:
 
 
 def _flat(value: Any) -> Iterable[dict[str, Any]]:
-    """Yield the objects of lists in lists."""
+    """Yield the objects in nested lists."""
     if isinstance(value, dict):
         yield value
     elif isinstance(value, list):

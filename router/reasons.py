@@ -60,7 +60,7 @@ Rejection = tuple[Reason, str]
 
 
 class Outlook(StrEnum):
-    """When a candidate with this reason may serve the request."""
+    """Time at which a candidate with this reason may serve the request."""
 
     FEASIBLE = "feasible"  # now: the reason rejects nothing
     PERMANENT = "permanent"  # never, without a change of the request or the configuration

@@ -90,10 +90,10 @@ class CatalogFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKindSpec:
-    """Everything particular to a request kind, except `router.request_kinds.KIND_TRAITS`.
+    """Properties of one request kind, except those in `router.request_kinds.KIND_TRAITS`.
 
-    Nothing outside the registries compares kinds: code that treats one differently reads a field
-    here.
+    Code outside the registries does not compare kinds. If it treats a kind differently, it reads a
+    field of this class.
     """
 
     kind: RequestKind

@@ -1,8 +1,8 @@
-"""One model on 1, 2, 4 and 8 GPUs, split by layers' width, by stages, and by both.
+"""Speed of one model on 1, 2, 4 and 8 GPUs, by tensor parallelism, pipeline stages and both.
 
-What more GPUs bring to one user (tensor parallelism alone) and to many. Floors: reading, products
-and bytes over links; a real all-reduce of a decode step takes some 10 us whatever its size, twice a
-layer, so that one user gains less than the table has it.
+Shows the gain of more GPUs for one user (tensor parallelism only) and for many. Times are floors
+of memory reads, arithmetic and link bytes. A real all-reduce of a decode step takes about 10 us at
+any size, twice per layer, so the real gain of one user is smaller than the table shows.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from backends.engine.planning.weights import USUAL, Planned
 
 @dataclass(frozen=True, slots=True)
 class ScaledLayout:
-    """One layout; times and rates are `None` where the model or the load does not fit."""
+    """A layout and its speed; times and rates are None if the model or the load does not fit."""
 
     layout: str
     gpus: int
