@@ -1,4 +1,4 @@
-"""Reasoning efforts that fit a request to Claude: LiteLLM maps each effort to a token budget.
+"""Reasoning efforts for Claude whose token budgets in LiteLLM are below the answer's cap.
 
 Anthropic requires a budget below `max_tokens`; clients of OpenAI's API do not know budgets.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 EFFORT: Final = "reasoning_effort"
-# Providers whose requests to Claude LiteLLM writes itself; others are told the effort.
+# Providers for which LiteLLM builds Claude's request body; other providers get the effort.
 _WITH_BUDGETS: Final = frozenset(
     ("anthropic", "azure_ai", "bedrock", "databricks", "vertex_ai", "vertex_ai_beta")
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 _WEB: Final = ("http://", "https://")
-_OTHER: Final = "provider_specific_fields"  # of LiteLLM's: what it has no member for
+_OTHER: Final = "provider_specific_fields"  # LiteLLM's member for fields without a standard name
 
 
 def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]]:
@@ -27,10 +27,10 @@ def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]
 
 
 def add_annotations(said: Any, before: int = 0) -> None:
-    """Add to LiteLLM's message, or a change of one, what it cites beside chat's members.
+    """Add LiteLLM's separate citations to a message or a delta as `annotations`, in place.
 
-    `before`: characters that were said by then. The end of the text so far is the place of what
-    nobody says the text of.
+    `before` is the number of characters in earlier deltas. A citation without the text that it
+    supports gets the end of the text so far as its position.
     """
     other = said.get(_OTHER) if isinstance(said, dict) else None
     if not isinstance(other, dict) or said.get("annotations"):

@@ -64,8 +64,8 @@ class Outlook(StrEnum):
 
     FEASIBLE = "feasible"  # now: the reason rejects nothing
     PERMANENT = "permanent"  # never, without a change of the request or the configuration
-    FULL = "full"  # when the target, which serves, has room again
-    AWAY = "away"  # when the target serves again
+    FULL = "full"  # when the target, which is available, has capacity again
+    AWAY = "away"  # when the target is available again
     LATER = "later"  # when a budget resets or an engine is idle
 
 

@@ -16,7 +16,7 @@ from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
 
-LOOK_S = 1.0  # from one look at the answer to the next
+LOOK_S = 1.0  # interval between two reads of the response's state
 PING: Final = b": keep-alive\n\n"
 _GONE: Final = "The answer was deleted."
 _DRAINS: Final = "The gateway is restarting. Ask for the stream again."
@@ -51,7 +51,7 @@ class ResponseFollowers:
         Raises `RequestError` 503 when this worker has its maximum number of followers.
         """
         followed = self._follow(team_id, response_id, starting_after)
-        await anext(followed)  # it has its place
+        await anext(followed)  # runs up to its first yield, which counts the follower
         return followed
 
     async def _follow(
@@ -61,7 +61,7 @@ class ResponseFollowers:
             message = f"This worker follows {self._bounds.most} background responses already."
             raise RequestError("overloaded", message, retry_after_s=5.0)
         self._count += 1
-        quiet_s = KEEP_ALIVE_S  # the client hears at once that it was understood
+        quiet_s = KEEP_ALIVE_S  # so that the first comment is sent at once
         try:
             yield b""
             while True:

@@ -143,7 +143,7 @@ class AuditLog:
 
     def _entries(self, connection: Connection, at_us: int) -> Iterator[dict[str, object]]:
         number, chain = register_head(connection)
-        latest: dict[tuple[str, object], int] = {}  # of a subject, in this pass
+        latest: dict[tuple[str, object], int] = {}  # latest entry per subject in this pass
         for register in REGISTERS:
             for event in register.events:
                 for row in self._fresh(connection, register, event):
@@ -259,7 +259,7 @@ def leaf_of(
     rest = _leaves(connection, register, row) if event == MADE else ()
     values = [_order_members(row[name]) for name in names]
     if event != MADE and register.end is not None and register.end.until is not None:
-        return said_leaf(register.name, *values)  # what was not stated by then stays so
+        return said_leaf(register.name, *values)  # an empty `until` stays empty after the ending
     return leaf(register.name, names, values, *rest)
 
 

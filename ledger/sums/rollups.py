@@ -69,7 +69,7 @@ from ledger.sums.tagsums import write_start as keep_tagging
 from ledger.upserts import insert_of
 
 NAME = "attempts"
-ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
+ROWS_AT_ONCE = 20_000  # attempts per transaction, for which SQLite's other writers wait
 _PACKED = (QUARTER_US, WEEK_US)
 Rolled = tuple[int, int]  # seq, version
 

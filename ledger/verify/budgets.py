@@ -82,7 +82,7 @@ def _windows_of(
         if limit is not None and given > limit:
             yield f"{budget_id} {start}", f"{given} granted under a limit of {limit}"
         if not granted and said.was_soft(budget_id):
-            continue  # it only counted then
+            continue  # its spend was only counted then
         if bound.hard and spent > max(granted, bound.limit_pusd):
             words = f"spent {spent} of {bound.limit_pusd}, which nobody was granted"
             yield f"{budget_id} {start}", words

@@ -1,1 +1,1 @@
-"""Scripts for the engine's Python interpreter, which has torch. The product never imports them."""
+"""Scripts for the engine's interpreter, which has torch; the product never imports them."""

@@ -109,7 +109,7 @@ def as_batches(rows: list[list[int]]) -> Any:
 
 def compress(given: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if not torch.cuda.is_available():
-        # llm-compressor 0.14 pins what AWQ observed for an accelerator, also where there is none.
+        # llm-compressor 0.14 pins AWQ's observations for an accelerator even if there is none.
         IntermediatesCache.pin_memory = lambda *_, **__: None
     progress.say("loading the model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.model)

@@ -111,5 +111,5 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("UCX_PROTO_INFO", "y")
-    os.environ.setdefault("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")  # as engines in a role have it
+    os.environ.setdefault("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")  # as for engines in a role
     sys.exit(main(sys.argv[1:]))

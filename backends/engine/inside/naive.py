@@ -58,7 +58,7 @@ class NaiveEngine:
         told = self.model.generation_config
         ends = told.eos_token_id
         self.ends = set(ends) if isinstance(ends, list) else {ends}
-        told.eos_token_id = None  # each row ends by itself: see `_Ends`
+        told.eos_token_id = None  # `_Streamer` and `_Ends` end each row
         pad = self.tokenizer.pad_token_id
         self.pad = pad if pad is not None else next((e for e in self.ends if e is not None), 0)
         self.jobs: queue.SimpleQueue[NaiveJob] = queue.SimpleQueue()
@@ -75,7 +75,7 @@ class NaiveEngine:
                     break
             try:
                 self._answer(batch)
-            except Exception as error:  # noqa: BLE001  (whoever waits must hear of any of them)
+            except Exception as error:  # noqa: BLE001  (every waiting request gets the error)
                 for job in batch:
                     job.put(error)
 
@@ -103,10 +103,10 @@ class NaiveEngine:
         )
         if self._options.compile:
             compiled = transformers.CompileConfig(mode=self._options.compile, fullgraph=False)
-            # Transformers compiles for GPUs alone, if it is not told so by this name.
+            # Transformers compiles only for GPUs unless this attribute is set.
             compiled._compile_all_devices = True  # noqa: SLF001  (it has no public one)
             how.compile_config = compiled
-            how.cache_implementation = "static"  # compiled code needs a cache that stays in place
+            how.cache_implementation = "static"  # compiled code needs a cache at a fixed address
         return how
 
 
@@ -210,7 +210,7 @@ class _Streamer(transformers.generation.BaseStreamer):
         self._prompted = False
 
     def put(self, value: Any) -> None:
-        if not self._prompted:  # the prompts come first
+        if not self._prompted:  # the first call has the prompts
             self._prompted = True
             return
         for job, token in zip(self._batch, value.tolist(), strict=True):

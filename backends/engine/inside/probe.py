@@ -31,8 +31,8 @@ NUMBERS = ("bf16", "fp16", "fp8", "int8")
 TOKENS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 # Query heads, key and value heads, width of a head: a layer of Llama 3 8B.
 HEADS, KV_HEADS, HEAD = 32, 8, 128
-MESSAGES = (64 << 10, 256 << 20)  # of an all-reduce: a decode step's, a long prompt's
-SPREAD_S = 0.2  # of one figure's repeats together, once warm
+MESSAGES = (64 << 10, 256 << 20)  # all-reduce bytes of a decode step and of a long prompt
+SPREAD_S = 0.2  # total time of one figure's repeats, once warm
 REPEATS = 7
 
 
@@ -154,7 +154,7 @@ class DeviceProbe:
             attend(query, key, value)
             peak = torch.cuda.max_memory_allocated() - before if self.gpu else None
             seconds = self.clock.measure(lambda: attend(query, key, value))
-        except RuntimeError as error:  # torch's own error of memory is one
+        except RuntimeError as error:  # torch's out-of-memory error is a subclass
             return {"failed": "out of memory" if "memory" in str(error) else _line(error)}
         finally:
             if self.gpu:
@@ -203,7 +203,7 @@ def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
     found = []
     for size, times in ((size, [item[size] for item in per_rank]) for size in per_rank[0]):
         slowest = max(times, key=lambda timing: timing["value"])
-        moved = 2 * (ranks - 1) / ranks * size  # what a ring sends and receives
+        moved = 2 * (ranks - 1) / ranks * size  # bytes that a ring sends and receives
         row = {"ranks": ranks, "bytes": size, "seconds": slowest}
         found.append(row | {"bus_bytes_s": moved / slowest["value"]})
     return found
@@ -218,7 +218,7 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
     clock, found = KernelTimer(gpu=gpu), {}
     for size in MESSAGES[:1] if small else MESSAGES:
         message = torch.randn(size // 2, device="cuda" if gpu else "cpu").bfloat16()
-        # The same number of calls on every rank, or one would wait for ever.
+        # Every rank makes the same number of calls; otherwise one would wait forever.
         times = []
         reduce = partial(torch.distributed.all_reduce, message)
         for _ in range(REPEATS + 1):
@@ -312,6 +312,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Programs that use NVLink multicast can hang a host that others share.
+    # NVLink multicast can hang a host that other programs share.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     sys.exit(main(sys.argv[1:]))

@@ -9,11 +9,11 @@ from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import Figures, ParallelLayout, PlanFigure, PlanRequest
 
-# What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
-# and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
+# Memory that vLLM uses besides weights and activations: two measurements (70B shape in AWQ and
+# FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
 _RUNTIME_BYTES = 300_000_000
 SEQUENCES = 256  # the default of --max-num-seqs, for which logits are allocated
-_LOGIT_BYTES = 10  # model's number, a float32 copy and its sorted or softmax copy
+_LOGIT_BYTES = 10  # the model's format, a float32 copy, and its sorted or softmax copy
 
 
 def memory(

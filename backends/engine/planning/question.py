@@ -8,7 +8,7 @@ from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import ModelConfig
 
 GPUS_PER_HOST = 8
-SIZES = (1, 2, 4, 8)  # of tensor parallel groups
+SIZES = (1, 2, 4, 8)  # sizes of tensor-parallel groups, in GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class PlanRequest:
     gpu_memory_utilization: float = 0.9
     kv_dtype: Literal["auto", "fp8"] = "auto"
     batched_tokens: int | None = None
-    load: UserLoad | None = None  # what users ask, for a floor of what that costs
-    tpot_ms: float | None = None  # promised for each further token
-    ttft_ms: float | None = None  # promised for the first one
+    load: UserLoad | None = None  # the users' load, for its minimum cost
+    tpot_ms: float | None = None  # limit of the time per output token after the first
+    ttft_ms: float | None = None  # limit of the time to the first token
     draft: DraftModel | None = None

@@ -1,4 +1,4 @@
-"""Comparison of whole replicas with separate prefill and decode engines, by requests per second.
+"""Comparison of whole replicas with separate prefill and decode engines, by throughput.
 
 Step times are floors times a measured ratio (`OVER_FLOORS`). Arrivals are evenly spaced, so every
 figure is a maximum. `N` sequences of an engine finish `N / (output x step)` requests per second. A
@@ -18,15 +18,16 @@ from backends.engine.planning.speed import OVER_FLOORS
 from backends.engine.planning.weights import USUAL
 from backends.stepmodel import FittedStepModel
 
-COPIES = (2, 4)  # of the planned layout
+COPIES = (2, 4)  # number of copies of the planned layout
 
 
 @dataclass(frozen=True, slots=True)
 class RoleLayout:
-    """Copies of an engine, whole or in roles, at the most requests that keep the latency limits.
+    """Copies of an engine, whole or in roles, at the highest load that keeps the limits.
 
-    `requests_s` is 0 if no load keeps them. `binds` names the limit that more requests would break.
-    `usd_per_million` is per million output tokens, None without a rate.
+    The limits are those of TTFT and TPOT. `requests_s` is 0 if no load keeps them. `binds` names
+    the limit that more requests would break. `usd_per_million` is per million output tokens, None
+    without a rate.
     """
 
     layout: str
@@ -45,10 +46,10 @@ class _Engine:
 
     step: FittedStepModel
     kv_tokens: int
-    kv_bytes: float  # of one token
+    kv_bytes: float  # per token
     load: UserLoad
     tpot_s: float
-    ttft_s: float  # infinite where none is promised
+    ttft_s: float  # infinite without a TTFT limit
 
     @property
     def context(self) -> float:
@@ -121,9 +122,9 @@ def _whole(engine: _Engine, copies: int) -> RoleLayout:
     """Return whole replicas with the most sequences whose prompt chunks keep both limits."""
     load, name = engine.load, f"{copies} whole"
     free_s = engine.tpot_s - engine.step_s(0, 0)
-    beside_s = engine.step_s(1, 0) - engine.step_s(0, 0)  # one sequence more
+    beside_s = engine.step_s(1, 0) - engine.step_s(0, 0)  # time of one more sequence
     token_s = (engine.read_s - engine.step_s(0, 0)) / load.prompt_tokens
-    # A prompt takes a step of the promised length for each of its chunks.
+    # Each chunk of a prompt takes one step of the length of the TPOT limit.
     chunk = load.prompt_tokens * engine.tpot_s / engine.ttft_s
     limits = {
         "time per token": free_s / (beside_s + token_s * load.prompt_tokens / load.output_tokens),
@@ -135,7 +136,7 @@ def _whole(engine: _Engine, copies: int) -> RoleLayout:
     if sequences < 1:
         return RoleLayout(name, copies, 0.0, None, None, binds)
     step_s = engine.step_s(sequences, sequences * load.prompt_tokens / load.output_tokens)
-    room = (free_s - beside_s * sequences) / token_s  # prompt tokens of the fullest step
+    room = (free_s - beside_s * sequences) / token_s  # prompt tokens that fit in the fullest step
     ttft_s = max(1.0, load.prompt_tokens / room) * engine.tpot_s
     return RoleLayout(name, copies, copies * engine.rate(sequences, step_s), ttft_s, step_s, binds)
 
@@ -153,7 +154,7 @@ def _apart(engine: _Engine, prefill: int, decode: int) -> RoleLayout:
     requests_s = decode * engine.rate(limits[binds], step_s)
     if prefill / engine.read_s < requests_s:
         requests_s, binds = prefill / engine.read_s, "prompts"
-        # Fewer sequences answer then: as many as `N / (output x step)` says of this rate.
+        # Fewer sequences decode then: solve `N / (output x step)` for this rate.
         step_s = empty_s / (1 - load.output_tokens * requests_s / decode * beside_s)
     ttft_s = engine.read_s + engine.moved_s + step_s
     if ttft_s > engine.ttft_s:

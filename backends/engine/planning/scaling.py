@@ -1,8 +1,8 @@
-"""Speed of one model on 1, 2, 4 and 8 GPUs, by tensor parallelism, pipeline stages and both.
+"""Speed of one model on 1 to 8 GPUs, by tensor parallelism, pipeline stages and both.
 
-Shows the gain of more GPUs for one user (tensor parallelism only) and for many. Times are floors
-of memory reads, arithmetic and link bytes. A real all-reduce of a decode step takes about 10 us at
-any size, twice per layer, so the real gain of one user is smaller than the table shows.
+Sizes are 1, 2, 4 and 8 GPUs. The table shows the gain for one user (tensor parallelism only) and
+for many. Times are floors of memory reads, arithmetic and link bytes. A real all-reduce of a decode
+step takes about 10 us at any size, twice per layer, so one user gains less than the table shows.
 """
 
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ class ScaledLayout:
     layout: str
     gpus: int
     kv_tokens: int
-    prefill_s: float | None = None  # one prompt alone, links included
+    prefill_s: float | None = None  # one prompt, including links
     tokens_s_alone: float | None = None
-    tokens_s: float | None = None  # output, of all users at once
-    efficiency: float | None = None  # of `tokens_s` a GPU, to the smallest layout that fits
+    tokens_s: float | None = None  # output tokens of all users
+    efficiency: float | None = None  # `tokens_s` per GPU, relative to the smallest layout that fits
 
 
 def scaling(

@@ -19,8 +19,8 @@ from backends.engine.planning.question import (
 )
 from backends.stepmodel import FittedStepModel
 
-# What a step full of prompts took, in times of its floors: 28.8, 52.2 and 199 ms of 960, 2,048 and
-# 8,192 tokens are 1.35, 1.26 and 1.24 (8B shape in bf16, one H200, vLLM 0.25.1, 2026-11-23).
+# Measured time of a step full of prompts, divided by its floor: 28.8, 52.2 and 199 ms for 960,
+# 2,048 and 8,192 tokens are 1.35, 1.26 and 1.24 (8B in bf16, one H200, vLLM 0.25.1, 2026-11-23).
 OVER_FLOORS = 1.3
 
 
@@ -204,7 +204,7 @@ def step_floors(
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
     prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
     per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
-    read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
+    read_s = model.weight_bytes / bandwidth  # also in mixtures: prompts use all experts
     return FittedStepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
 
 

@@ -24,7 +24,7 @@ READ_AT = (
     "weights are read at 0.97 of a copy's bandwidth, those of 4 bits at 0.67 and multiplied in 16"
     " bits (measured: 70B, one H200); ask `engine eval` what a format costs in quality"
 )
-_READ_AT = {8: 0.97, 4: 0.67}  # of a copy's bandwidth, by bits of a weight
+_READ_AT = {8: 0.97, 4: 0.67}  # share of a copy's bandwidth, by bits per weight
 _FORMATS: tuple[tuple[str, Weights], ...] = (
     ("bf16", Weights("none", 16.0, "bf16")),
     ("fp8", Weights("fp8", 8.0, "fp8")),
@@ -43,8 +43,8 @@ class WeightFormat:
     gpus: int
     weight_bytes: float
     kv_tokens: int
-    step_s: float | None  # one user alone
-    gpu_s_per_million: float | None  # input + output tokens, at the load
+    step_s: float | None  # with one user
+    gpu_s_per_million: float | None  # per million input and output tokens, at the load
     advised: bool = False
 
 
@@ -69,7 +69,7 @@ def choices(
 
 def _is_multiplied(name: str, gpu: GpuSpec) -> bool:
     if name == "int8" and "fp8" in gpu.flops:
-        return False  # the same bytes and rate, and it wants calibration
+        return False  # equal bytes and FLOP/s, but INT8 needs calibration
     return name not in _UNITS or _UNITS[name] in gpu.flops
 
 
