@@ -66,7 +66,10 @@ class KindUnits:
 
 
 class EqualAnswers(StrEnum):
-    """The cases in which equal requests may share an answer; `IF_SAME`: if they ask for that."""
+    """Rule for whether equal requests may share an answer.
+
+    `IF_SAME` allows it for requests for one answer that are deterministic or accept any answer.
+    """
 
     NEVER = "never"
     IF_SAME = "if_same"

@@ -1,9 +1,9 @@
-"""Quantizes a model with llm-compressor, calibrated on prompts. Prints JSON lines.
+"""Quantization of a model with llm-compressor, calibrated on prompts; prints JSON lines.
 
 Progress lines are `{"stage", "seconds"}`, the last line is `{"done": {...}}`. Calibration uses the
 model's own greedy answers, so that it observes what the model will serve. Methods: `fp8` and
 `int8` (weights per output channel, activations per token), `gptq` (4-bit weights in groups of 128,
-16-bit activations), `awq` (likewise, after AWQ's scaling), `fp8-kv` (only the KV cache, one
+activations not quantized), `awq` (likewise, after AWQ's scaling), `fp8-kv` (only the KV cache, one
 calibrated scale per layer for keys and one for values).
 
 Runs as a standalone script: `python compress.py MODEL OUT --method gptq --prompts FILE`.

@@ -1,7 +1,7 @@
 """Minimum times by memory bandwidth, arithmetic and links, for one request and for many.
 
-Tensor-parallel GPUs share each layer, so one request is faster by their number. Pipeline stages run
-one after the other: one request gains nothing, and only many requests keep all stages busy. A full
+N tensor-parallel GPUs share each layer: one request is N times as fast. Pipeline stages run one
+after the other: one request gains nothing, and only many requests keep all stages busy. A full
 pipeline of P stages works on P groups of sequences, each of which reads all weights once.
 """
 
