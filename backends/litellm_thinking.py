@@ -1,13 +1,13 @@
-"""Efforts of thinking as LiteLLM tells them to Claude: budgets of tokens below an answer's cap.
+"""Reasoning efforts for Claude whose token budgets in LiteLLM are below the answer's cap.
 
-Anthropic refuses a budget that is not below the cap; OpenAI's clients know no budgets.
+Anthropic requires a budget below `max_tokens`; clients of OpenAI's API do not know budgets.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 EFFORT: Final = "reasoning_effort"
-# Providers whose requests to Claude LiteLLM writes itself; others are told the effort.
+# Providers for which LiteLLM builds Claude's request body; other providers get the effort.
 _WITH_BUDGETS: Final = frozenset(
     ("anthropic", "azure_ai", "bedrock", "databricks", "vertex_ai", "vertex_ai_beta")
 )
@@ -17,9 +17,10 @@ _FALLING: Final = ("max", "xhigh", "high", "medium", "low", "minimal")
 def fitting_effort(
     litellm: Any, prefix: str, body: Mapping[str, Any], caps: tuple[str, ...]
 ) -> str | None:
-    """Return the effort asked for, or the next lower one whose budget is below the cap, if any.
+    """Return the requested effort, lowered for Claude until its budget is below the cap.
 
-    `prefix`: LiteLLM's name of the provider. `caps`: the members that may bound the answer.
+    Return None if no effort fits or none was requested. `prefix` is LiteLLM's name of the provider.
+    `caps` are the request's members that may limit the answer's tokens.
     """
     asked = body.get(EFFORT)
     bounds = [body[name] for name in caps if isinstance(body.get(name), int)]

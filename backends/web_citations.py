@@ -1,17 +1,20 @@
-"""What a text cites of the web, as chat tells it: `annotations` of the kind `url_citation`. Pure.
+"""Web citations of an answer as chat `annotations` of type `url_citation`. Does no I/O.
 
-Chat has no form for what is cited of documents that the client sent.
+Chat has no form for citations of documents that the client sent.
 """
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 _WEB: Final = ("http://", "https://")
-_OTHER: Final = "provider_specific_fields"  # of LiteLLM's: what it has no member for
+_OTHER: Final = "provider_specific_fields"  # LiteLLM's member for fields without a standard name
 
 
 def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]]:
-    """Return annotations of Anthropic's citations, for the text between two positions."""
+    """Return annotations of Anthropic's web citations for the text from `start` to `end`.
+
+    Positions count characters of the answer. Other citations are left out.
+    """
     found = []
     for citation in citations if isinstance(citations, list) else ():
         told = citation if isinstance(citation, dict) else {}
@@ -24,10 +27,10 @@ def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]
 
 
 def add_annotations(said: Any, before: int = 0) -> None:
-    """Add to LiteLLM's message, or a change of one, what it cites beside chat's members.
+    """Add LiteLLM's separate citations to a message or a delta as `annotations`, in place.
 
-    `before`: characters that were said by then. The end of the text so far is the place of what
-    nobody says the text of.
+    `before` is the number of characters in earlier deltas. A citation without the text that it
+    supports gets the end of the text so far as its position.
     """
     other = said.get(_OTHER) if isinstance(said, dict) else None
     if not isinstance(other, dict) or said.get("annotations"):
@@ -45,7 +48,7 @@ def add_annotations(said: Any, before: int = 0) -> None:
 
 
 def _flat(value: Any) -> Iterable[dict[str, Any]]:
-    """Yield the objects of lists in lists."""
+    """Yield the objects in nested lists."""
     if isinstance(value, dict):
         yield value
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How a stored object that is still made stands, without what it says."""
+"""Progress of a stored object that is being made, read without its content."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from ledger.stored_objects import CANCELLED, UNFINISHED
 
 
 class ObjectProgress(NamedTuple):
-    """The state of an object. `lease_us`: until then its worker is known to live.
+    """State of a stored object. Its worker is known to live until `lease_us`.
 
-    `cancel_us`: when its end was asked for; from then on nothing else is stored of it.
+    `cancel_us` is the time of the request to cancel; nothing is stored for the object after it.
     """
 
     status: str | None
@@ -20,7 +20,7 @@ class ObjectProgress(NamedTuple):
     cancel_us: int | None
 
     def status_at(self, now_us: int) -> str | None:
-        """Return how it stands: cancelled once that is asked for, failed with its worker."""
+        """Return the status: cancelled after a request to cancel, failed if its worker is gone."""
         if self.status not in UNFINISHED:
             return self.status
         if self.cancel_us is not None:
@@ -29,14 +29,14 @@ class ObjectProgress(NamedTuple):
         return "failed" if left else self.status
 
     def is_made_at(self, now_us: int) -> bool:
-        """Whether a worker still makes it."""
+        """Return whether a worker is still making the object."""
         return self.status_at(now_us) in UNFINISHED
 
 
 def find_progress(
     engine: Engine, team_id: str, object_id: str, *, now_us: int
 ) -> ObjectProgress | None:
-    """Return how the team's object of this id stands; None where there is none."""
+    """Return the progress of a team's object, None if it does not exist or has expired."""
     row_of = StoredObjectRow
     query = select(row_of.status, row_of.lease_us, row_of.cancel_us).where(
         row_of.team_id == team_id, row_of.id == object_id, row_of.expires_us > now_us

@@ -60,12 +60,12 @@ Rejection = tuple[Reason, str]
 
 
 class Outlook(StrEnum):
-    """When a candidate with this reason may serve the request."""
+    """Time at which a candidate with this reason may serve the request."""
 
     FEASIBLE = "feasible"  # now: the reason rejects nothing
     PERMANENT = "permanent"  # never, without a change of the request or the configuration
-    FULL = "full"  # when the target, which serves, has room again
-    AWAY = "away"  # when the target serves again
+    FULL = "full"  # when the target, which is available, has capacity again
+    AWAY = "away"  # when the target is available again
     LATER = "later"  # when a budget resets or an engine is idle
 
 

@@ -66,7 +66,10 @@ class KindUnits:
 
 
 class EqualAnswers(StrEnum):
-    """The cases in which equal requests may share an answer; `IF_SAME`: if they ask for that."""
+    """Rule for whether equal requests may share an answer.
+
+    `IF_SAME` allows it for requests for one answer that are deterministic or accept any answer.
+    """
 
     NEVER = "never"
     IF_SAME = "if_same"
@@ -90,10 +93,10 @@ class CatalogFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKindSpec:
-    """Everything particular to a request kind, except `router.request_kinds.KIND_TRAITS`.
+    """Properties of one request kind, except those in `router.request_kinds.KIND_TRAITS`.
 
-    Nothing outside the registries compares kinds: code that treats one differently reads a field
-    here.
+    Code outside the registries does not compare kinds. If it treats a kind differently, it reads a
+    field of this class.
     """
 
     kind: RequestKind

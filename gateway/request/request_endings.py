@@ -22,9 +22,9 @@ _BODY_UNREAD: Final = 408  # the unread body follows on the connection
 async def send_ending(
     reply: ClientResponse, connection: RequestConnection | None, patience_s: float
 ) -> None:
-    """Tell a client that still reads why its request ended; others are cut off.
+    """Send the reason to a client that still reads, and abort the connection of any other.
 
-    `patience_s` is the time to take what was sent before, which may be a picture of many MiB.
+    `patience_s` is the time allowed to read data sent before, which may be a picture of many MiB.
     """
     if reply.ended_by == CLIENT_GONE or reply.finished:
         return
@@ -58,9 +58,10 @@ def error_headers(error: RequestError) -> list[Header]:
 async def refuse(
     reply: ClientResponse, error: RequestError, *, last: bool = False, methods: bytes = b"POST"
 ) -> None:
-    """Answer with the OpenAI error body, unless the answer has begun.
+    """Send the OpenAI error body, unless the response has started.
 
-    `last` closes the connection, where a body was not read. `methods` are those of the path.
+    `last` closes the connection, for a request whose body was not read. `methods` are the methods
+    that the path allows.
     """
     if reply.started:
         return

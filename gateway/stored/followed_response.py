@@ -1,7 +1,8 @@
-"""Streams of answers that are still made: their client lost the one that it had.
+"""Streams that resume a background response whose client lost its first stream.
 
-The worker that makes an answer notes its pieces and stores them with its end. So a follower waits
-for that end and tells what its client lacks then. Each reads the state alone once a second.
+The worker that makes a response collects its events and stores them when the response ends. A
+stream waits for that end, then sends the events that the client lacks. It reads the state of the
+response from the database once a second.
 """
 
 import asyncio
@@ -15,21 +16,27 @@ from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
 
-LOOK_S = 1.0  # from one look at the answer to the next
+LOOK_S = 1.0  # interval between two reads of the response's state
 PING: Final = b": keep-alive\n\n"
 _GONE: Final = "The answer was deleted."
 _DRAINS: Final = "The gateway is restarting. Ask for the stream again."
 
 
 class FollowBounds(NamedTuple):
-    """`most`: that one worker follows at once. `draining`: whether the worker stops."""
+    """Bounds of one worker's followers.
+
+    `most` is the maximum number at once. `draining` returns whether the worker is stopping.
+    """
 
     most: int
     draining: Callable[[], bool]
 
 
 class ResponseFollowers:
-    """One per worker. An answer ends by itself, at the latest with the lease of its maker."""
+    """Followers of background responses, one instance per worker.
+
+    Every stream ends: at the latest when the lease of the response's worker expires.
+    """
 
     def __init__(self, store: ObjectStore, bounds: FollowBounds) -> None:
         self._store = store
@@ -39,12 +46,12 @@ class ResponseFollowers:
     async def follow(
         self, team_id: str, response_id: str, starting_after: int | None
     ) -> AsyncIterator[bytes]:
-        """Return comments until the answer has ended, then its events beyond `starting_after`.
+        """Return keep-alive comments until the response ends, then events after `starting_after`.
 
-        Raises `RequestError` 503 where no more can be followed here.
+        Raises `RequestError` 503 when this worker has its maximum number of followers.
         """
         followed = self._follow(team_id, response_id, starting_after)
-        await anext(followed)  # it has its place
+        await anext(followed)  # runs up to its first yield, which counts the follower
         return followed
 
     async def _follow(
@@ -54,7 +61,7 @@ class ResponseFollowers:
             message = f"This worker follows {self._bounds.most} background responses already."
             raise RequestError("overloaded", message, retry_after_s=5.0)
         self._count += 1
-        quiet_s = KEEP_ALIVE_S  # the client hears at once that it was understood
+        quiet_s = KEEP_ALIVE_S  # so that the first comment is sent at once
         try:
             yield b""
             while True:
@@ -77,7 +84,10 @@ class ResponseFollowers:
     async def _find_end(
         self, team_id: str, response_id: str, starting_after: int | None
     ) -> Iterable[bytes] | None:
-        """Return what the client lacks; None while it is made, or the database is away."""
+        """Return the events that the client lacks.
+
+        Return None while the response is being made or the database is unavailable.
+        """
         try:
             progress = await self._store.find_progress(team_id, response_id)
             if progress is not None and progress.is_made_at(self._store.wall_us()):
@@ -91,13 +101,13 @@ class ResponseFollowers:
 
 
 def told_events(found: StoredDocument, now_us: int, starting_after: int | None) -> Iterator[bytes]:
-    """Yield the events of an answer that nobody makes any more, beyond those that are known."""
+    """Yield the events of an ended response that come after `starting_after`."""
     told = found.content.get("told") or ()
     return replay_events(current_response(found, now_us), starting_after, told)
 
 
 def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
-    """Return the answer as it stands: cancelled once that is asked for, failed with its worker."""
+    """Return the response with its current status, and an error if its worker is gone."""
     response: dict[str, Any] = found.content["response"]
     status = found.status_at(now_us)
     if status == found.status:
@@ -110,7 +120,7 @@ def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
 
 
 def _broken(starting_after: int | None, message: str) -> bytes:
-    """Return an error that has the client's own number, so that its next request skips nothing."""
+    """Return an error event with the client's last sequence number, so a retry skips no event."""
     number = starting_after or 0
     told = {"code": "server_error", "message": message, "param": None}
     return event("error", {"type": "error", "sequence_number": number, **told})

@@ -52,7 +52,7 @@ def freshness(connection: Connection) -> Freshness:
 
 
 def first_us(connection: Connection) -> int | None:
-    """When the oldest attempt in the books was opened; of a retired one, the start of its hour."""
+    """Return when the oldest attempt was opened; for retired attempts, the start of its hour."""
     first = connection.execute(select(func.min(AttemptRow.opened_us))).scalar()
     if not retired_until_us(connection):
         return first
@@ -61,7 +61,7 @@ def first_us(connection: Connection) -> int | None:
 
 
 def first_gpu_hour_us(connection: Connection) -> int | None:
-    """When the oldest GPU hour that was closed began."""
+    """Return the start of the oldest closed GPU hour, None without any."""
     return connection.execute(select(func.min(GpuHourRow.hour_us))).scalar()
 
 

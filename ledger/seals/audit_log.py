@@ -38,9 +38,9 @@ _WIDE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class RowEnding:
-    """A later, single change of a row: its time, its word, and its author.
+    """A single later change of a row, such as a revocation: its time, event and author.
 
-    `until`: a column that may be stated until then, and not after it.
+    `until` names a column that may be set until that change, and not after it.
     """
 
     column: str
@@ -125,7 +125,7 @@ class AuditLog:
         self._at_once = rows_at_once
 
     def follow(self, *, at_us: int) -> int:
-        """Enter what is new. Return the number of rows.
+        """Enter new rows. Return their number.
 
         If two hosts follow at once, one of them gives up.
         """
@@ -143,7 +143,7 @@ class AuditLog:
 
     def _entries(self, connection: Connection, at_us: int) -> Iterator[dict[str, object]]:
         number, chain = register_head(connection)
-        latest: dict[tuple[str, object], int] = {}  # of a subject, in this pass
+        latest: dict[tuple[str, object], int] = {}  # latest entry per subject in this pass
         for register in REGISTERS:
             for event in register.events:
                 for row in self._fresh(connection, register, event):
@@ -259,16 +259,17 @@ def leaf_of(
     rest = _leaves(connection, register, row) if event == MADE else ()
     values = [_order_members(row[name]) for name in names]
     if event != MADE and register.end is not None and register.end.until is not None:
-        return said_leaf(register.name, *values)  # what was not stated by then stays so
+        return said_leaf(register.name, *values)  # an empty `until` stays empty after the ending
     return leaf(register.name, names, values, *rest)
 
 
 def earlier_leaf_of(
     connection: Connection, register: AuditedTable, event: str, row: Mapping[str, Any]
 ) -> bytes | None:
-    """The hash of an entry from before `until` was part of a row's end: it was of its beginning.
+    """Return the hash of an entry from before `until` belonged to a row's ending.
 
-    None for registers without such a column.
+    Such entries counted `until` as part of the row's creation. Returns None for tables without such
+    a column.
     """
     if register.end is None or register.end.until is None:
         return None
@@ -318,7 +319,7 @@ def chain_entry(before: bytes, entry: Mapping[str, Any]) -> bytes:
 
 
 def _before(connection: Connection, register: AuditedTable, row: Mapping[str, Any]) -> int | None:
-    """Return the entry of the previous version of the row's subject, `None` without versions."""
+    """Return the number of the previous version's entry, None for a first version."""
     if register.subject is None:
         return None
     table = register.table

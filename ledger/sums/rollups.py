@@ -1,12 +1,12 @@
-"""The follower that adds attempts up by hour and day, seconds after they were sealed.
+"""The follower that adds attempts up by hour and day, seconds after they are sealed.
 
     while Rollups(engine).follow():
         pass
 
-The follower reads the rows of all writers. A final attempt is counted at once; one that is not
-final is noted as waiting and counted later. Position, waiting attempts and sums change in one
-transaction. Sums, waiting attempts and rows beyond the position therefore hold every attempt once,
-whenever the process dies. Any host may follow; one does at a time.
+The follower reads the rows of all writers. A final attempt is counted at once. An attempt that is
+not final is noted as waiting and counted later. Position, waiting attempts and sums change in one
+transaction, so sums, waiting attempts and rows after the position hold every attempt exactly once,
+even if the process is killed. Any host may follow, but only one at a time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,7 +69,7 @@ from ledger.sums.tagsums import write_start as keep_tagging
 from ledger.upserts import insert_of
 
 NAME = "attempts"
-ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
+ROWS_AT_ONCE = 20_000  # attempts per transaction, for which SQLite's other writers wait
 _PACKED = (QUARTER_US, WEEK_US)
 Rolled = tuple[int, int]  # seq, version
 
@@ -84,7 +84,7 @@ class Rollups:
         self._at_once = rows_at_once
 
     def follow(self) -> int:
-        """Add newly sealed attempts. Return how many attempts were passed or found settled."""
+        """Add newly sealed attempts. Return the number of attempts that were read or settled."""
         try:
             with self._open_snapshot() as connection:
                 here = _lock(connection)
@@ -124,7 +124,7 @@ class Rollups:
         return self._position()[0]
 
     def _position(self) -> tuple[int, int]:
-        """Return the last attempt that is added up, and the last that is sealed."""
+        """Return the last attempt that is in the sums, and the last one that is sealed."""
         with self._engine.connect() as connection:
             here = int(connection.execute(select(RollupPositionRow.seq)).scalar_one())
             return here, int(

@@ -82,7 +82,7 @@ def _windows_of(
         if limit is not None and given > limit:
             yield f"{budget_id} {start}", f"{given} granted under a limit of {limit}"
         if not granted and said.was_soft(budget_id):
-            continue  # it only counted then
+            continue  # its spend was only counted then
         if bound.hard and spent > max(granted, bound.limit_pusd):
             words = f"spent {spent} of {bound.limit_pusd}, which nobody was granted"
             yield f"{budget_id} {start}", words
@@ -172,7 +172,7 @@ def windows_count_claims(connection: Connection) -> Found:
 
 
 def holds_follow_attempts(connection: Connection) -> Found:
-    """Check that a hold equals its attempt's bound (0 if soft), and ends as the attempt ended."""
+    """Check that a hold equals its attempt's bound (0 if soft) and ends as the attempt ends."""
     cost: ColumnElement[int] = func.coalesce(AttemptRow.cost_pusd, 0)
     ended = case(
         (AttemptRow.settled_us.is_(None), HoldState.HELD.value),
@@ -203,7 +203,7 @@ def holds_follow_attempts(connection: Connection) -> Found:
 
 
 def windows_are_as_declared(connection: Connection) -> Found:
-    """Check that a window begins where its calendar says, under a limit of that time.
+    """Check that a window starts where its calendar says, under a limit of that time.
 
     Limits before the first stored version are unknown and not checked.
     """
@@ -244,7 +244,7 @@ class _Version(NamedTuple):
 
 
 class _BudgetStatement:
-    """All declarations of budgets, by account: its own, or the default of its kind."""
+    """All declared versions of budgets, by account: its own and the default of its kind."""
 
     def __init__(self, connection: Connection) -> None:
         self._versions: dict[str, list[_Version]] = defaultdict(list)
@@ -293,9 +293,9 @@ class _BudgetStatement:
     def limits(self, account: str, start: int, ends: int) -> set[int]:
         """Return the limits in force during a window, extended by 1 h for hosts' clocks.
 
-        A window before the first version is of a clock that was set back, and has the limit of
-        that. So are versions with the time of the one before them: they and that one may have been
-        in force in any window since the version before them all.
+        A window before the first version shows that a clock was set back; the first version's limit
+        counts. Versions with the same time also show this: each of them, the earliest one included,
+        may have been in force in any window since the version before them.
         """
         found = set()
         for name in (account, default_of(account) or ""):
@@ -309,7 +309,7 @@ class _BudgetStatement:
         return found
 
     def declared_after(self, account: str, limit: int | None, ends: int) -> int | None:
-        """When a clock first said that a version with this limit began, after a window's end."""
+        """Return the earliest time of a version with this limit at or after a window's end."""
         times = (
             version.recorded_us
             for version in self.of(account)
@@ -319,9 +319,9 @@ class _BudgetStatement:
 
 
 def _was_set_back(connection: Connection, ahead_us: int, start: int, ends: int) -> bool:
-    """Return whether attempts of a window were written after one that a clock opened ahead of it.
+    """Return whether attempts of a window come after an attempt opened at `ahead_us` or later.
 
-    Attempts and their order are sealed.
+    Such an order shows that a clock was set back. Attempts and their order are sealed.
     """
     first = select(func.min(AttemptRow.seq)).where(AttemptRow.opened_us >= ahead_us)
     later = select(AttemptRow.seq).where(
@@ -343,7 +343,7 @@ def _counted(connection: Connection) -> dict[_Key, int]:
 
 
 def _settled_amounts(connection: Connection) -> dict[_Key, dict[str, int]]:
-    """Return each host's sums of settled attempts, as far as it still has their journals."""
+    """Return each host's sums of settled attempts whose journals are still listed."""
     query = (
         select(
             HoldRow.budget_id,

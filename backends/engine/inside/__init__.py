@@ -1,1 +1,1 @@
-"""Programs that run on the engine's interpreter, which has torch; nothing of ours imports them."""
+"""Scripts for the engine's interpreter, which has torch; the product never imports them."""

@@ -1,12 +1,12 @@
-"""Quantizes a model with llm-compressor, calibrated on prompts; one JSON object a line.
+"""Quantization of a model with llm-compressor, calibrated on prompts; prints JSON lines.
 
-`{"stage", "seconds"}` as it goes, and last `{"done": {...}}`. The answers that calibrate are the
-model's own, greedy, so that what is observed is what the model will serve. Methods: `fp8` (weights
-by output channel, activations by token), `int8` (likewise), `gptq` (4 bits in groups of 128, not
-activations), `awq` (likewise, after AWQ's scaling), `fp8-kv` (the KV cache alone, one calibrated
-scale a layer for keys and one for values).
+Progress lines are `{"stage", "seconds"}`, the last line is `{"done": {...}}`. Calibration uses the
+model's own greedy answers, so that it observes what the model will serve. Methods: `fp8` and
+`int8` (weights per output channel, activations per token), `gptq` (4-bit weights in groups of 128,
+activations not quantized), `awq` (likewise, after AWQ's scaling), `fp8-kv` (only the KV cache, one
+calibrated scale per layer for keys and one for values).
 
-A script on purpose, and by itself: `python compress.py MODEL OUT --method gptq --prompts FILE`.
+Runs as a standalone script: `python compress.py MODEL OUT --method gptq --prompts FILE`.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Progress:
 
 
 def recipe(method: str) -> list[Any]:
-    """llm-compressor's modifiers of a method; `lm_head` keeps its 16 bits."""
+    """Return llm-compressor's modifiers for a method. `lm_head` keeps its 16 bits."""
     linear: dict[str, Any] = {"targets": ["Linear"], "ignore": ["lm_head"]}
     if method == "fp8":
         return [QuantizationModifier(scheme="FP8_DYNAMIC", **linear)]
@@ -61,7 +61,10 @@ def recipe(method: str) -> list[Any]:
 
 
 def messages_of(line: str) -> list[dict[str, Any]]:
-    """A line of `breakeven engine eval`'s prompts: `messages`, or `prompt` as the user's."""
+    """Return the messages of a prompt line of `breakeven engine eval`.
+
+    A line has `messages`, or a `prompt` that becomes a user message.
+    """
     document = json.loads(line)
     return document.get("messages") or [{"role": "user", "content": document["prompt"]}]
 
@@ -69,7 +72,7 @@ def messages_of(line: str) -> list[dict[str, Any]]:
 def calibration_rows(
     model: Any, tokenizer: Any, prompts: list[list[dict[str, Any]]], answer: int, longest: int
 ) -> list[list[int]]:
-    """Token ids of each prompt and the model's own answer to it, without padding."""
+    """Return the token ids of each prompt with the model's own answer, without padding."""
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -95,7 +98,7 @@ def calibration_rows(
 
 
 def as_batches(rows: list[list[int]]) -> Any:
-    """One row a batch: no padding, so that no observed value is padding's."""
+    """Return batches of one row, so that calibration never observes padding."""
 
     def batch(items: list[list[int]]) -> dict[str, Any]:
         ids = torch.tensor(items)
@@ -106,7 +109,7 @@ def as_batches(rows: list[list[int]]) -> Any:
 
 def compress(given: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if not torch.cuda.is_available():
-        # llm-compressor 0.14 pins what AWQ observed for an accelerator, also where there is none.
+        # llm-compressor 0.14 pins AWQ's observations for an accelerator even if there is none.
         IntermediatesCache.pin_memory = lambda *_, **__: None
     progress.say("loading the model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.model)

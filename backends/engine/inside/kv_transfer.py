@@ -1,11 +1,11 @@
 """Measurement of NIXL's speed between two processes, as one engine reads another's KV.
 
-Two processes: the owner registers memory and waits, the reader fetches it, whole and in blocks as
-large as a KV block. GPU memory where there are GPUs (the last two of them, or one for both), else
-the host's. The last line is a JSON document; the lines before it are UCX's own account of how it
-moves bytes, which whoever runs this reads (`UCX_PROTO_INFO`).
+The owner process registers memory and waits. The reader process fetches the memory whole, and in
+blocks of the size of a KV block. The memory is on the last two GPUs, on the only GPU, or on the
+host without GPUs. The last output line is a JSON document. The lines before it are UCX's report of
+how it moves bytes (`UCX_PROTO_INFO`), which the caller reads.
 
-A script on purpose, and by itself: `python kv_transfer.py [--mib 256]`, where nixl is installed.
+Runs as a standalone script where nixl is installed: `python kv_transfer.py [--mib 256]`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ REPEATS = 5
 
 
 class Memory:
-    """Registered memory of one agent, and what it is by descriptors."""
+    """Registered memory of one NIXL agent, which can be described in parts."""
 
     def __init__(self, name: str, size: int, gpu: int | None) -> None:
         self.agent = nixl_agent(name, nixl_agent_config(backends=["UCX"]))
@@ -41,7 +41,7 @@ class Memory:
 
 
 def own(size: int, gpu: int | None) -> None:
-    """Says how its memory is reached, and stays until whoever reads closes its pipe."""
+    """Print how to reach this process's memory, then wait until the reader closes the pipe."""
     memory = Memory("owner", size, gpu)
     words = [memory.agent.get_agent_metadata()]
     words += [memory.agent.get_serialized_descs(memory.parts(part)) for part in (size, BLOCK)]
@@ -52,7 +52,10 @@ def own(size: int, gpu: int | None) -> None:
 
 
 def read(size: int, gpu: int | None, told: list[str]) -> dict[str, Any]:
-    """Bytes a second of each way; raises `RuntimeError` where what came is not what was there."""
+    """Return bytes per second of a whole read and of a read in blocks.
+
+    Raises `RuntimeError` if the bytes received differ from the owner's.
+    """
     memory = Memory("reader", size, gpu)
     metadata, *descriptors = (base64.b64decode(word) for word in told)
     owner = memory.agent.add_remote_agent(metadata)
@@ -108,5 +111,5 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("UCX_PROTO_INFO", "y")
-    os.environ.setdefault("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")  # as engines in a role have it
+    os.environ.setdefault("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")  # as for engines in a role
     sys.exit(main(sys.argv[1:]))

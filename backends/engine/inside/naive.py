@@ -1,12 +1,12 @@
-"""The server that people write first: FastAPI and Transformers' `generate`, a request at a time.
+"""Baseline server: FastAPI and Transformers' `generate`, one request at a time.
 
-The lowest rungs of `engine ladder` are it: with plain attention, with torch's fused one, compiled,
-in 4 bits, and answering so many at once that wait for each other (a static batch). A model that one
-GPU does not hold is spread by layers (`--gpus`), which work one after the other. It is honest,
-not slowed: 16-bit weights, a KV cache, tokens streamed as they come, greedy. Who hangs up is still
-answered to the end, as such servers do. `/v1/completions` in OpenAI's stream, and no more.
+The lowest steps of `engine ladder` use it: plain attention, torch's fused attention, compiled code,
+4-bit weights, and static batches, whose requests wait for each other. A model that exceeds one GPU
+is spread by layers (`--gpus`), which run one after the other. The baseline is not slowed on
+purpose: 16-bit weights, a KV cache, streamed tokens, greedy decoding. A request is completed even
+if its client disconnects, as in such servers. Serves only OpenAI's `/v1/completions`.
 
-A script on purpose, and by itself: `python naive.py --model DIRECTORY --port N`.
+Runs as a standalone script: `python naive.py --model DIRECTORY --port N`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ EAGER = "eager"
 
 @dataclass
 class NaiveJob:
-    """One request: its prompt's tokens in, tokens out by `out`, which ends with `None`."""
+    """A request: prompt tokens, and a queue of output tokens that ends with `None`."""
 
     prompt: list[int]
     tokens: int
@@ -47,7 +47,7 @@ class NaiveJob:
 
 
 class NaiveEngine:
-    """The model and the one thread that runs it, batch after batch."""
+    """The model and the thread that runs it, one batch after another."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -58,7 +58,7 @@ class NaiveEngine:
         told = self.model.generation_config
         ends = told.eos_token_id
         self.ends = set(ends) if isinstance(ends, list) else {ends}
-        told.eos_token_id = None  # each row ends by itself: see `_Ends`
+        told.eos_token_id = None  # `_Streamer` and `_Ends` end each row
         pad = self.tokenizer.pad_token_id
         self.pad = pad if pad is not None else next((e for e in self.ends if e is not None), 0)
         self.jobs: queue.SimpleQueue[NaiveJob] = queue.SimpleQueue()
@@ -75,12 +75,15 @@ class NaiveEngine:
                     break
             try:
                 self._answer(batch)
-            except Exception as error:  # noqa: BLE001  (whoever waits must hear of any of them)
+            except Exception as error:  # noqa: BLE001  (every waiting request gets the error)
                 for job in batch:
                     job.put(error)
 
     def _answer(self, batch: list[NaiveJob]) -> None:
-        """Prompts padded on the left to the longest; all wait for the longest answer."""
+        """Generate the answers of a batch, which ends with its longest answer.
+
+        Prompts are padded on the left to the longest one.
+        """
         width = max(len(job.prompt) for job in batch)
         rows = [[self.pad] * (width - len(job.prompt)) + job.prompt for job in batch]
         masks = [[0] * (width - len(job.prompt)) + [1] * len(job.prompt) for job in batch]
@@ -100,15 +103,18 @@ class NaiveEngine:
         )
         if self._options.compile:
             compiled = transformers.CompileConfig(mode=self._options.compile, fullgraph=False)
-            # Transformers compiles for GPUs alone, if it is not told so by this name.
+            # Transformers compiles only for GPUs unless this attribute is set.
             compiled._compile_all_devices = True  # noqa: SLF001  (it has no public one)
             how.compile_config = compiled
-            how.cache_implementation = "static"  # compiled code needs a cache that stays in place
+            how.cache_implementation = "static"  # compiled code needs a cache at a fixed address
         return how
 
 
 def devices_of(gpus: int) -> list[Any]:
-    """Return so many GPUs in order; without a GPU, the processor in their place."""
+    """Return the first `gpus` GPUs, or the CPU `gpus` times if there is no GPU.
+
+    Raises `SystemExit` if the host has fewer GPUs.
+    """
     if not torch.cuda.is_available():
         return [torch.device("cpu")] * gpus
     if torch.cuda.device_count() < gpus:
@@ -117,7 +123,7 @@ def devices_of(gpus: int) -> list[Any]:
 
 
 def load(options: argparse.Namespace, devices: list[Any]) -> Any:
-    """Load the model with its weights, or random ones of its shape if there are none."""
+    """Load the model; without weight files, create random weights of its shape."""
     dtype = getattr(torch, options.dtype)
     told = {"dtype": dtype, "attn_implementation": options.attention}
     family = transformers.AutoModelForCausalLM
@@ -132,7 +138,7 @@ def load(options: argparse.Namespace, devices: list[Any]) -> Any:
 
 
 def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
-    """Make each layer on its own device, so that no device needs to hold all of them."""
+    """Create each layer on its own device, so that no device needs to hold all layers."""
     if len(devices) == 1:
         with devices[0]:
             return family.from_config(config, **told)
@@ -148,9 +154,9 @@ def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) 
 
 
 def spread_layers(model: Any, devices: list[Any]) -> Any:
-    """Return layers in equal runs over the devices, what is before and behind them on the first.
+    """Spread the layers evenly over the devices; all other modules go to the first device.
 
-    Whatever a layer is called with follows it to its device.
+    The arguments of each layer are moved to its device when it is called.
     """
     if len(devices) == 1:
         return model.to(devices[0])
@@ -178,7 +184,7 @@ def _stand(module: Any, device: Any) -> None:
 
 
 def _quantize(model: Any, dtype: Any) -> None:
-    """Every linear layer but the last as NF4, which the way to the GPU packs."""
+    """Replace every linear layer except `lm_head` by NF4, packed on the move to the GPU."""
     import bitsandbytes  # noqa: PLC0415  (not in every environment)
 
     for name, layer in list(model.named_modules()):
@@ -197,14 +203,14 @@ def _quantize(model: Any, dtype: Any) -> None:
 
 
 class _Streamer(transformers.generation.BaseStreamer):
-    """Hands each row's new token to whoever asked for that row."""
+    """Streamer that puts each row's new token into the queue of its request."""
 
     def __init__(self, batch: list[NaiveJob], ends: set[int]) -> None:
         self._batch, self._ends = batch, ends
         self._prompted = False
 
     def put(self, value: Any) -> None:
-        if not self._prompted:  # the prompts come first
+        if not self._prompted:  # the first call has the prompts
             self._prompted = True
             return
         for job, token in zip(self._batch, value.tolist(), strict=True):
@@ -217,11 +223,11 @@ class _Streamer(transformers.generation.BaseStreamer):
                 job.put(None)
 
     def end(self) -> None:
-        """End a row of the batch."""
+        """Do nothing: `put` ends each row."""
 
 
 class _Ends(transformers.StoppingCriteria):
-    """The batch ends with its last row; the streamer, which comes before, counts them."""
+    """Criterion that stops the batch when the streamer, which runs first, has ended all rows."""
 
     def __init__(self, batch: list[NaiveJob]) -> None:
         self._batch = batch
@@ -270,7 +276,7 @@ def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
 
 
 async def stream(engine: NaiveEngine, job: NaiveJob, name: str) -> AsyncIterator[str]:
-    """Yield an event a token, then the usage, then the end."""
+    """Yield an event per token, then the usage, then `[DONE]`."""
     head = {"object": "text_completion", "model": name}
     while (item := await job.out.get()) is not None:
         if isinstance(item, Exception):

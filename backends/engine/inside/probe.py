@@ -1,12 +1,12 @@
-"""Measurements of this machine's GPU, else processor, by torch, as one JSON document.
+"""Measurements of this machine's GPU by torch, or of its CPU, as one JSON document.
 
-Copy bandwidth, matrix products by number format, launches, attention of prompts and of decode
-steps, all-reduce where there is more than one GPU, and how fast one process reads another's memory
-through NIXL, where that is installed. Each figure is the median of repeats, with the
-lowest and highest beside it; inputs are random, since zeros run faster than data does. What a
-device cannot do is named with its reason, and the rest goes on.
+Parts: copy bandwidth, matrix products by number format, launches, attention of prompts and of
+decode steps, all-reduce (with more than one GPU), and reads of another process's memory through
+NIXL (where installed). Each figure is the median of repeats, with the lowest and the highest.
+Inputs are random, because zeros run faster than data. A part that a device cannot do is listed
+with the reason, and the other parts go on.
 
-A script on purpose, and by itself: `python probe.py [--only attention] [--small]`.
+Runs as a standalone script: `python probe.py [--only attention] [--small]`.
 """
 
 import argparse
@@ -31,13 +31,13 @@ NUMBERS = ("bf16", "fp16", "fp8", "int8")
 TOKENS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 # Query heads, key and value heads, width of a head: a layer of Llama 3 8B.
 HEADS, KV_HEADS, HEAD = 32, 8, 128
-MESSAGES = (64 << 10, 256 << 20)  # of an all-reduce: a decode step's, a long prompt's
-SPREAD_S = 0.2  # of one figure's repeats together, once warm
+MESSAGES = (64 << 10, 256 << 20)  # all-reduce bytes of a decode step and of a long prompt
+SPREAD_S = 0.2  # total time of one figure's repeats, once warm
 REPEATS = 7
 
 
 class KernelTimer:
-    """Seconds of one call: by events on a GPU, by the processor's clock without one."""
+    """Timer of one call in seconds, by CUDA events on a GPU, else by the CPU's clock."""
 
     def __init__(self, *, gpu: bool) -> None:
         self._gpu = gpu
@@ -66,7 +66,7 @@ class KernelTimer:
 
 
 class DeviceProbe:
-    """One device; `small` takes sizes that a processor has time for."""
+    """Measurements of one device; `small` takes sizes that suit a CPU."""
 
     def __init__(self, *, gpu: bool, small: bool, tokens: tuple[int, ...]) -> None:
         self.gpu, self.small = gpu, small
@@ -79,7 +79,7 @@ class DeviceProbe:
         return torch.randn(*shape, device=self.device, dtype=dtype or torch.bfloat16)
 
     def bandwidth(self) -> dict[str, float]:
-        """Return bytes read and written by a copy that is larger than any cache."""
+        """Return bytes per second, read and written, of a copy larger than any cache."""
         size = (32 << 20) if self.small else (4 << 30)
         source = self.random(size // 2)
         target = torch.empty_like(source)
@@ -98,7 +98,7 @@ class DeviceProbe:
         return found
 
     def product(self, number: str, side: int) -> Callable[[], object]:
-        """Return a square product of random operands, the second laid out by columns."""
+        """Return a call that multiplies random square matrices, the second stored by columns."""
         left, right = self.random(side, side), self.random(side, side).t()
         if number == "fp8":
             item = torch.ones((), device=self.device)
@@ -131,7 +131,7 @@ class DeviceProbe:
         return found
 
     def attention(self) -> list[dict[str, Any]]:
-        """Measure one layer's prompts and decode steps, plain and with torch's fused kernels."""
+        """Measure prompts and decode steps of one layer, with plain and with fused kernels."""
         found: list[dict[str, Any]] = []
         for tokens in self.tokens:
             for phase, queries in (("prefill", tokens), ("decode", 1)):
@@ -141,7 +141,7 @@ class DeviceProbe:
         return found
 
     def attended(self, attend: Callable[..., Any], queries: int, tokens: int) -> dict[str, Any]:
-        """Return the time and the memory beside its inputs, or why it does not run."""
+        """Return the time and the peak bytes besides the inputs, or why attention fails."""
         scores = HEADS * queries * tokens * 2
         if not self.gpu and attend is plain and scores >= (1 << 30):
             return {"failed": f"its scores alone are {scores / 2**30:.0f} GiB"}
@@ -154,7 +154,7 @@ class DeviceProbe:
             attend(query, key, value)
             peak = torch.cuda.max_memory_allocated() - before if self.gpu else None
             seconds = self.clock.measure(lambda: attend(query, key, value))
-        except RuntimeError as error:  # torch's own error of memory is one
+        except RuntimeError as error:  # torch's out-of-memory error is a subclass
             return {"failed": "out of memory" if "memory" in str(error) else _line(error)}
         finally:
             if self.gpu:
@@ -163,7 +163,7 @@ class DeviceProbe:
 
 
 def plain(query: Any, key: Any, value: Any) -> Any:
-    """Compute attention with every score in memory, as first implementations did."""
+    """Compute attention with all scores in memory, as early implementations did."""
     many = HEADS // KV_HEADS
     key, value = key.repeat_interleave(many, dim=1), value.repeat_interleave(many, dim=1)
     scores = query @ key.transpose(-1, -2) / HEAD**0.5
@@ -182,7 +182,10 @@ def fused(query: Any, key: Any, value: Any) -> Any:
 
 
 def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
-    """Measure all-reduce with one process a rank; the slowest rank's time counts."""
+    """Measure all-reduce with one process per rank; the slowest rank's time counts.
+
+    Raises `RuntimeError` if a rank ends early.
+    """
     place = Path(mkdtemp()) / "ranks"
     context = torch.multiprocessing.get_context("spawn")
     answers = context.SimpleQueue()
@@ -200,7 +203,7 @@ def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
     found = []
     for size, times in ((size, [item[size] for item in per_rank]) for size in per_rank[0]):
         slowest = max(times, key=lambda timing: timing["value"])
-        moved = 2 * (ranks - 1) / ranks * size  # what a ring sends and receives
+        moved = 2 * (ranks - 1) / ranks * size  # bytes that a ring sends and receives
         row = {"ranks": ranks, "bytes": size, "seconds": slowest}
         found.append(row | {"bus_bytes_s": moved / slowest["value"]})
     return found
@@ -215,7 +218,7 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
     clock, found = KernelTimer(gpu=gpu), {}
     for size in MESSAGES[:1] if small else MESSAGES:
         message = torch.randn(size // 2, device="cuda" if gpu else "cpu").bfloat16()
-        # The same number of calls on every rank, or one would wait for ever.
+        # Every rank makes the same number of calls; otherwise one would wait forever.
         times = []
         reduce = partial(torch.distributed.all_reduce, message)
         for _ in range(REPEATS + 1):
@@ -229,7 +232,10 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
 
 
 def kv_transfer(*, small: bool) -> dict[str, Any]:
-    """Bytes a second from process to process, and how UCX moves them."""
+    """Return bytes per second between two processes, and UCX's report of how it moves them.
+
+    Raises `RuntimeError` if the measurement fails.
+    """
     script = Path(__file__).with_name("kv_transfer.py")
     done = subprocess.run(  # noqa: S603  (a script of ours, by this interpreter)
         [sys.executable, "-P", str(script), "--mib", "32" if small else "1024"],
@@ -256,7 +262,7 @@ def device(*, gpu: bool) -> dict[str, Any]:
 
 
 def _rate(amount: float, seconds: dict[str, float]) -> dict[str, float]:
-    """Per second; the longest time is the lowest rate."""
+    """Return `amount` per second. The longest time gives the lowest rate."""
     return {
         "value": amount / seconds["value"],
         "low": amount / seconds["high"],
@@ -306,6 +312,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Programs that use NVLink multicast can hang a host that others share.
+    # NVLink multicast can hang a host that other programs share.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,1 @@
-"""The arithmetic of `engine plan`, by what it is of: memory, speed, layouts, drafts, weights."""
+"""Arithmetic of `engine plan`: memory, speed, layouts, draft models and weight formats."""

@@ -12,7 +12,10 @@ _SAVES_MEMORY = "such weights save memory, not time"
 
 
 def weakest_gpu(gpus: Sequence[GpuSpec]) -> GpuSpec:
-    """Return mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
+    """Return one GPU with the lowest bandwidth, memory, FLOP/s and link of `gpus`.
+
+    The slowest GPU sets the time of every step, the smallest GPU the size of every shard.
+    """
     first = gpus[0]
     if all(gpu.name == first.name for gpu in gpus):
         return first
@@ -125,7 +128,7 @@ def _context_note(model: ModelConfig, question: PlanRequest) -> list[str]:
 
 
 def _roles_note(question: PlanRequest, figures: Figures) -> list[str]:
-    """Return a note if full prefill steps break the pace, which separate engines may keep."""
+    """Return a note if full prefill steps exceed the TPOT limit; separate engines may keep it."""
     if not _late(question, figures):
         return []
     words = "engines that read prompts for others (`pools.NAME.roles`) may keep it"
@@ -140,7 +143,7 @@ def _late(question: PlanRequest, figures: Figures) -> list[str]:
 
 
 def _cache_note(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
-    """Return a note where the load exceeds the cache, so that vLLM would queue or preempt."""
+    """Return a note if the load exceeds the KV cache, so that vLLM would queue or preempt."""
     load = question.load
     if load is None or not any(figure.name == "concurrency" for figure in figures):
         return []

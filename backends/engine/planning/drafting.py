@@ -1,10 +1,10 @@
-"""The gain of a draft model at batch 1: tokens for one read of the target's weights.
+"""Speedup by a draft model at batch 1: tokens per read of the target model's weights.
 
-Of `k` drafted tokens, each accepted with probability `a`, a pass of the target yields
-`(1 - a^(k+1)) / (1 - a)` tokens (Leviathan et al., 2023, formula 1): 3.69, not 5, at 0.8 and 5.
-The pass costs the target's step and `k` of the draft's. With many sequences at once a step is no
-longer bound by reading weights, and checking k + 1 tokens each costs what it gains: measured on one
-H200, 70B in FP8 with an EAGLE head, it stops paying between 32 and 64 at once.
+If `k` tokens are drafted and each is accepted with probability `a`, one pass of the target model
+yields `(1 - a^(k+1)) / (1 - a)` tokens (Leviathan et al., 2023, formula 1): 3.69 at 0.8 and 5.
+A pass costs one step of the target model and `k` steps of the draft model. With many sequences,
+reading weights no longer limits a step, and checking k + 1 tokens each costs what drafting gains.
+Measured on one H200, 70B in FP8 with an EAGLE head: no gain above 32 to 64 sequences at once.
 """
 
 import json

@@ -1,19 +1,19 @@
-"""Weights, activations and what is left of a GPU's memory for KV cache.
+"""Memory of a GPU for weights and activations, and the remainder for the KV cache.
 
-A GPU keeps its part of the weights (`1 / (tensor x pipeline)`), the activations of the widest
-layer, and, when a draft model is served beside it, that one's part as well. KV cache is split the
-same ways; a KV head is never split, so more tensor-parallel GPUs than heads hold copies.
+A GPU holds its part of the weights (`1 / (tensor x pipeline)`), the activations of the widest
+layer and its part of a draft model, if there is one. The KV cache is split in the same way. KV
+heads are never split: if there are more tensor-parallel GPUs than KV heads, heads are copied.
 """
 
 from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import Figures, ParallelLayout, PlanFigure, PlanRequest
 
-# What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
-# and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
+# Memory that vLLM uses besides weights and activations: two measurements (70B shape in AWQ and
+# FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
 _RUNTIME_BYTES = 300_000_000
 SEQUENCES = 256  # the default of --max-num-seqs, for which logits are allocated
-_LOGIT_BYTES = 10  # model's number, a float32 copy and its sorted or softmax copy
+_LOGIT_BYTES = 10  # the model's format, a float32 copy, and its sorted or softmax copy
 
 
 def memory(
@@ -91,6 +91,9 @@ def _draft(draft: ModelConfig) -> Figures:
 
 
 def _activation_bytes(model: ModelConfig, batched: int, tensor: int) -> int:
-    """The peak of one layer: hidden, residual, normed; gate and up together, and their product."""
+    """Return the peak bytes of one layer's activations and of the logits.
+
+    A layer holds hidden, residual and normed values, gate and up values, and their product.
+    """
     layer = batched * (3 * model.hidden + 3 * model.intermediate / tensor) * model.dtype_bytes
     return int(layer) + SEQUENCES * model.vocabulary * _LOGIT_BYTES

@@ -1,4 +1,4 @@
-"""The question to a plan, and the form of its answer: figures with their arithmetic."""
+"""Input of a plan, and its output: figures with the arithmetic behind them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import ModelConfig
 
 GPUS_PER_HOST = 8
-SIZES = (1, 2, 4, 8)  # of tensor parallel groups
+SIZES = (1, 2, 4, 8)  # sizes of tensor-parallel groups, in GPUs
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFigure:
-    """One number with its unit and the arithmetic that led to it."""
+    """A number with its unit and the arithmetic that leads to it."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ def value(figures: Iterable[PlanFigure], name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ParallelLayout:
-    """The layout of a model: each layer split `tensor` ways, layers in `pipeline` stages."""
+    """A parallel layout: each layer is split `tensor` ways, layers form `pipeline` stages."""
 
     tensor: int = 1
     pipeline: int = 1
@@ -47,9 +47,9 @@ class ParallelLayout:
 
 @dataclass(frozen=True, slots=True)
 class DraftModel:
-    """A small model that proposes `drafted` tokens a step, each accepted with `acceptance`.
+    """A small model that proposes `drafted` tokens per step, each accepted with `acceptance`.
 
-    `place`: where vLLM finds it; nothing said: by its name.
+    `place` is the path or name from which vLLM loads the model; if empty, the model's name.
     """
 
     model: ModelConfig
@@ -60,7 +60,7 @@ class DraftModel:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """The question; `tensor_parallel` of `None` takes the fewest GPUs that hold the model."""
+    """Input of a plan. `tensor_parallel=None` takes the fewest GPUs that hold the model."""
 
     tensor_parallel: int | None = None
     pipeline_parallel: int = 1
@@ -70,7 +70,7 @@ class PlanRequest:
     gpu_memory_utilization: float = 0.9
     kv_dtype: Literal["auto", "fp8"] = "auto"
     batched_tokens: int | None = None
-    load: UserLoad | None = None  # what users ask, for a floor of what that costs
-    tpot_ms: float | None = None  # promised for each further token
-    ttft_ms: float | None = None  # promised for the first one
+    load: UserLoad | None = None  # the users' load, for its minimum cost
+    tpot_ms: float | None = None  # limit of the time per output token after the first
+    ttft_ms: float | None = None  # limit of the time to the first token
     draft: DraftModel | None = None

@@ -1,4 +1,4 @@
-"""Layouts that a model cannot be split into, whatever the memory: vLLM would not start."""
+"""Layouts that vLLM refuses for a model, independent of memory."""
 
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import ParallelLayout
@@ -9,7 +9,10 @@ def refusals(model: ModelConfig, layout: ParallelLayout) -> tuple[str, ...]:
 
 
 def _heads(model: ModelConfig, gpus: int) -> list[str]:
-    """Attention heads lie on one GPU each; fewer kv heads than GPUs are stored several times."""
+    """Return why attention or KV heads cannot be split over `gpus`, empty if they can.
+
+    If there are fewer KV heads than GPUs, each KV head is stored on several GPUs.
+    """
     if model.heads % gpus:
         return [f"vLLM refuses this: {model.heads} attention heads do not divide by {gpus} GPUs"]
     if max(gpus, model.kv_heads) % min(gpus, model.kv_heads):

@@ -1,11 +1,10 @@
-"""Whole replicas beside prefill and decode apart: how many requests a second keep the promise.
+"""Comparison of whole replicas with separate prefill and decode engines, by throughput.
 
-Steps are floors times what steps were measured to take over theirs; arrivals are as even as a
-clock, so every figure is the most there can be. `N` sequences of an engine finish `N / (output x
-step)` requests a second. A whole replica reads as many prompts beside them, in chunks: the fuller
-its steps, the longer the gaps between tokens, and the smaller its chunks, the later the first one.
-Apart, a prefill engine reads a prompt at a time and keeps no time per token, a decode engine reads
-none, and the KV of each prompt moves.
+Step times are floors times a measured ratio (`OVER_FLOORS`). Arrivals are evenly spaced, so every
+figure is a maximum. `N` sequences of an engine finish `N / (output x step)` requests per second. A
+whole replica reads as many prompts at the same time, in chunks: fuller steps lengthen the gaps
+between tokens, and smaller chunks delay the first token. A separate prefill engine reads one prompt
+at a time and has no limit per token. A decode engine reads no prompts; each prompt's KV is copied.
 """
 
 from collections.abc import Iterator
@@ -19,15 +18,16 @@ from backends.engine.planning.speed import OVER_FLOORS
 from backends.engine.planning.weights import USUAL
 from backends.stepmodel import FittedStepModel
 
-COPIES = (2, 4)  # of the planned layout
+COPIES = (2, 4)  # number of copies of the planned layout
 
 
 @dataclass(frozen=True, slots=True)
 class RoleLayout:
-    """Copies of an engine, whole or in roles, at the most requests that keep the promise.
+    """Copies of an engine, whole or in roles, at the highest load that keeps the limits.
 
-    `requests_s` of 0: none does. `binds`: what more requests would break. `usd_per_million`: of
-    output tokens; None without a rate.
+    The limits are those of TTFT and TPOT. `requests_s` is 0 if no load keeps them. `binds` names
+    the limit that more requests would break. `usd_per_million` is per million output tokens, None
+    without a rate.
     """
 
     layout: str
@@ -42,14 +42,14 @@ class RoleLayout:
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """One copy: its step's floors, its KV room in tokens, and what each request asks of it."""
+    """One copy of an engine: step time, KV capacity in tokens, load and latency limits."""
 
     step: FittedStepModel
     kv_tokens: int
-    kv_bytes: float  # of one token
+    kv_bytes: float  # per token
     load: UserLoad
     tpot_s: float
-    ttft_s: float  # infinite where none is promised
+    ttft_s: float  # infinite without a TTFT limit
 
     @property
     def context(self) -> float:
@@ -67,17 +67,17 @@ class _Engine:
 
     @property
     def held(self) -> float:
-        """Requests whose KV has room, each at its longest."""
+        """Return how many requests fit in the KV cache, each at its full length."""
         return self.kv_tokens / (self.load.prompt_tokens + self.load.output_tokens)
 
     @property
     def read_s(self) -> float:
-        """One prompt in one step, with nothing beside it."""
+        """Return the time of a step that reads one prompt and decodes nothing."""
         return self.step_s(0, self.load.prompt_tokens)
 
     @property
     def moved_s(self) -> float:
-        """One prompt's KV, at the defaults of a pool's `roles`."""
+        """Return the transfer time of one prompt's KV, at the defaults of a pool's `roles`."""
         return SETUP_S + self.load.prompt_tokens * self.kv_bytes / (GB_PER_S * 1e9)
 
 
@@ -88,9 +88,9 @@ def role_layouts(
     figures: Figures,
     usd_per_gpu_hour: Decimal | None,
 ) -> tuple[RoleLayout, ...]:
-    """Return layouts of 2 and of 4 copies; of each count what serves most is marked.
+    """Return layouts of 2 and of 4 copies, with the highest throughput of each count marked.
 
-    Empty without a promised time per token: then nothing speaks for engines apart.
+    Return an empty tuple without a TPOT limit: separate engines have no advantage then.
     """
     if question.tpot_ms is None:
         return ()
@@ -119,12 +119,12 @@ def _layouts(engine: _Engine, copies: int) -> Iterator[RoleLayout]:
 
 
 def _whole(engine: _Engine, copies: int) -> RoleLayout:
-    """The most sequences whose prompts fit into chunks that keep both promises."""
+    """Return whole replicas with the most sequences whose prompt chunks keep both limits."""
     load, name = engine.load, f"{copies} whole"
     free_s = engine.tpot_s - engine.step_s(0, 0)
-    beside_s = engine.step_s(1, 0) - engine.step_s(0, 0)  # one sequence more
+    beside_s = engine.step_s(1, 0) - engine.step_s(0, 0)  # time of one more sequence
     token_s = (engine.read_s - engine.step_s(0, 0)) / load.prompt_tokens
-    # A prompt takes a step of the promised length for each of its chunks.
+    # Each chunk of a prompt takes one step of the length of the TPOT limit.
     chunk = load.prompt_tokens * engine.tpot_s / engine.ttft_s
     limits = {
         "time per token": free_s / (beside_s + token_s * load.prompt_tokens / load.output_tokens),
@@ -136,13 +136,13 @@ def _whole(engine: _Engine, copies: int) -> RoleLayout:
     if sequences < 1:
         return RoleLayout(name, copies, 0.0, None, None, binds)
     step_s = engine.step_s(sequences, sequences * load.prompt_tokens / load.output_tokens)
-    room = (free_s - beside_s * sequences) / token_s  # prompt tokens of the fullest step
+    room = (free_s - beside_s * sequences) / token_s  # prompt tokens that fit in the fullest step
     ttft_s = max(1.0, load.prompt_tokens / room) * engine.tpot_s
     return RoleLayout(name, copies, copies * engine.rate(sequences, step_s), ttft_s, step_s, binds)
 
 
 def _apart(engine: _Engine, prefill: int, decode: int) -> RoleLayout:
-    """The fewer of the prompts that are read and the answers that are made."""
+    """Return separate engines, at the lower of the prefill rate and the decode rate."""
     load, name, copies = engine.load, f"{prefill} prefill, {decode} decode", prefill + decode
     empty_s = engine.step_s(0, 0)
     beside_s = engine.step_s(1, 0) - empty_s
@@ -154,7 +154,7 @@ def _apart(engine: _Engine, prefill: int, decode: int) -> RoleLayout:
     requests_s = decode * engine.rate(limits[binds], step_s)
     if prefill / engine.read_s < requests_s:
         requests_s, binds = prefill / engine.read_s, "prompts"
-        # Fewer sequences answer then: as many as `N / (output x step)` says of this rate.
+        # Fewer sequences decode then: solve `N / (output x step)` for this rate.
         step_s = empty_s / (1 - load.output_tokens * requests_s / decode * beside_s)
     ttft_s = engine.read_s + engine.moved_s + step_s
     if ttft_s > engine.ttft_s:
@@ -165,7 +165,7 @@ def _apart(engine: _Engine, prefill: int, decode: int) -> RoleLayout:
 def _priced(
     made: RoleLayout, engine: _Engine, layout: ParallelLayout, usd_per_gpu_hour: Decimal | None
 ) -> RoleLayout:
-    """`layout.gpus` of each copy; dollars of a million output tokens."""
+    """Return the layout with its number of GPUs, and dollars per million output tokens."""
     gpus = made.gpus * layout.gpus
     if usd_per_gpu_hour is None or not made.requests_s:
         return replace(made, gpus=gpus)

@@ -1,8 +1,8 @@
-"""One model on 1, 2, 4 and 8 GPUs, split by layers' width, by stages, and by both.
+"""Speed of one model on 1 to 8 GPUs, by tensor parallelism, pipeline stages and both.
 
-What more GPUs bring to one user (tensor parallelism alone) and to many. Floors: reading, products
-and bytes over links; a real all-reduce of a decode step takes some 10 us whatever its size, twice a
-layer, so that one user gains less than the table has it.
+Sizes are 1, 2, 4 and 8 GPUs. The table shows the gain for one user (tensor parallelism only) and
+for many. Times are floors of memory reads, arithmetic and link bytes. A real all-reduce of a decode
+step takes about 10 us at any size, twice per layer, so one user gains less than the table shows.
 """
 
 from dataclasses import dataclass, replace
@@ -16,15 +16,15 @@ from backends.engine.planning.weights import USUAL, Planned
 
 @dataclass(frozen=True, slots=True)
 class ScaledLayout:
-    """One layout; times and rates are `None` where the model or the load does not fit."""
+    """A layout and its speed; times and rates are None if the model or the load does not fit."""
 
     layout: str
     gpus: int
     kv_tokens: int
-    prefill_s: float | None = None  # one prompt alone, links included
+    prefill_s: float | None = None  # one prompt, including links
     tokens_s_alone: float | None = None
-    tokens_s: float | None = None  # output, of all users at once
-    efficiency: float | None = None  # of `tokens_s` a GPU, to the smallest layout that fits
+    tokens_s: float | None = None  # output tokens of all users
+    efficiency: float | None = None  # `tokens_s` per GPU, relative to the smallest layout that fits
 
 
 def scaling(

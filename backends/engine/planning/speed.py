@@ -1,8 +1,8 @@
-"""Floors of time: what bandwidth, arithmetic and links allow, for one request and for many.
+"""Minimum times by memory bandwidth, arithmetic and links, for one request and for many.
 
-Tensor parallel GPUs share each layer, so one request is as much faster; stages of a pipeline come
-one after the other, so one request gains nothing and only many at once fill them. A full pipeline
-of P stages works on P groups of its sequences, each of which reads all weights once.
+N tensor-parallel GPUs share each layer: one request is N times as fast. Pipeline stages run one
+after the other: one request gains nothing, and only many requests keep all stages busy. A full
+pipeline of P stages works on P groups of sequences, each of which reads all weights once.
 """
 
 from backends.engine.catalog import GpuSpec, Number
@@ -19,13 +19,13 @@ from backends.engine.planning.question import (
 )
 from backends.stepmodel import FittedStepModel
 
-# What a step full of prompts took, in times of its floors: 28.8, 52.2 and 199 ms of 960, 2,048 and
-# 8,192 tokens are 1.35, 1.26 and 1.24 (8B shape in bf16, one H200, vLLM 0.25.1, 2026-11-23).
+# Measured time of a step full of prompts, divided by its floor: 28.8, 52.2 and 199 ms for 960,
+# 2,048 and 8,192 tokens are 1.35, 1.26 and 1.24 (8B in bf16, one H200, vLLM 0.25.1, 2026-11-23).
 OVER_FLOORS = 1.3
 
 
 def number_of(model: ModelConfig, gpu: GpuSpec) -> Number:
-    """Return the format that this GPU multiplies such weights in."""
+    """Return the number format in which this GPU multiplies the model's weights."""
     wanted: tuple[Number, ...] = (model.weights.compute, "bf16", "fp16")
     return next(number for number in wanted if number in gpu.flops)
 
@@ -55,7 +55,10 @@ def speed(
 
 
 def _links(model: ModelConfig, gpu: GpuSpec, prompt_tokens: int, layout: ParallelLayout) -> Figures:
-    """Bytes over links alone; starting an all-reduce comes on top (`engine probe` measures it)."""
+    """Return the times of all-reduces by bytes over links, empty on a single GPU.
+
+    The start of each all-reduce takes extra time, which `engine probe` measures.
+    """
     if layout.tensor == 1:
         return ()
     each_s = _allreduced_s(model, gpu, layout)
@@ -74,7 +77,10 @@ def _links(model: ModelConfig, gpu: GpuSpec, prompt_tokens: int, layout: Paralle
 
 
 def _allreduced_s(model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout) -> float:
-    """Links' time of one token, in a ring: twice a layer, after attention and after the MLP."""
+    """Return the link time of one token's ring all-reduces, in seconds.
+
+    Each layer has two: after attention and after the MLP.
+    """
     moved = 2 * (layout.tensor - 1) / layout.tensor * model.hidden * model.dtype_bytes
     return 2 * model.layers * moved / (gpu.interconnect_bytes_s / 2)
 
@@ -106,7 +112,7 @@ def ceiling(
 def floor_of(
     model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout, load: UserLoad, figures: Figures
 ) -> Figures:
-    """Return the least time and cost of serving a load."""
+    """Return the minimum time and cost of serving a load."""
     per_token = value(figures, "kv_bytes_per_token")
     prefill_s = 2.0 * model.active_parameters * load.prompt_tokens
     prefill_s /= value(figures, "compute") * 1e12 * layout.gpus
@@ -142,7 +148,10 @@ def floor_of(
 
 
 def _read(model: ModelConfig, layout: ParallelLayout, sequences: int) -> int:
-    """Return weights of all stages; each reads them for its own group of the sequences."""
+    """Return the weight bytes that one group of the sequences reads in all stages.
+
+    The sequences form as many groups as the pipeline has stages.
+    """
     return model.read_weight_bytes(sequences / layout.pipeline)
 
 
@@ -161,7 +170,7 @@ def tpot_figures(
     layout: ParallelLayout,
     figures: Figures,
 ) -> Figures:
-    """Return the token budget that keeps the time per token; 0 if an empty step is too long."""
+    """Return the token budget that keeps the TPOT limit; 0 if an empty step takes longer."""
     if question.tpot_ms is None:
         return ()
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
@@ -191,11 +200,11 @@ def step_floors(
     layout: ParallelLayout,
     figures: Figures,
 ) -> FittedStepModel:
-    """Return the least time of a step by what it reads and multiplies, in seconds."""
+    """Return the minimum time of a step by bytes read and arithmetic, in seconds."""
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
     prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
     per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
-    read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
+    read_s = model.weight_bytes / bandwidth  # also in mixtures: prompts use all experts
     return FittedStepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
 
 
@@ -206,9 +215,9 @@ def _all_read(model: ModelConfig) -> str:
 def _sequences(
     model: ModelConfig, question: PlanRequest, step: FittedStepModel, room: tuple[int, int | None]
 ) -> Figures:
-    """Return how many of the requests decode at once inside the promise and fit the cache.
+    """Return how many requests can decode at once within the TPOT limit and the KV cache.
 
-    Each takes one of the step's tokens: vLLM refuses to start with more sequences than budget.
+    Each takes one token of the step's budget: vLLM does not start with more sequences than tokens.
     """
     load, (kv_tokens, budget) = question.load, room
     if load is None or question.tpot_ms is None:

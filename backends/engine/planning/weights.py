@@ -1,13 +1,13 @@
-"""In which format to keep a model's weights on a GPU, by what serving a load costs in each.
+"""Choice of the weight format for a GPU, by the cost of serving a load in each format.
 
-Each format is planned on the fewest GPUs that hold it and compared by GPU-seconds a million tokens;
-the dollars follow from the rate. A decode step counts weights at what kernels of that format were
-measured to read (70B shape, one H200, vLLM 0.25.1, batch 1, 2026-11-22): 8 bits at 0.97 of a
-copy's bandwidth, 4 bits at 0.67. 16 bits were not measured and count as 8. What follows, mostly:
+Each format is planned on the fewest GPUs that hold it and compared by GPU-seconds per million
+tokens; the GPU's rate gives dollars. Decode steps read weights at measured shares of a copy's
+bandwidth: 0.97 with 8 bits, 0.67 with 4 (70B shape, one H200, vLLM 0.25.1, batch 1, 2026-11-22).
+16 bits were not measured and count as 8. Usual results:
 
-* where a GPU multiplies 8 bits (FP8 from Hopper and Ada on, INT8 from Turing on) small models take
-  8: prompts run at twice the arithmetic, and the cache is the larger part of what is read;
-* 4 bits, multiplied in 16, pay where they take a GPU less (70B on 80 GB), or for one user alone.
+* 8 bits for small models on GPUs that multiply 8 bits (FP8 since Hopper and Ada, INT8 since
+  Turing): prompts have twice the FLOP/s, and the KV cache is most of what a step reads;
+* 4 bits, multiplied in 16, if they need one GPU less (70B on 80 GB), or for a single user.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ READ_AT = (
     "weights are read at 0.97 of a copy's bandwidth, those of 4 bits at 0.67 and multiplied in 16"
     " bits (measured: 70B, one H200); ask `engine eval` what a format costs in quality"
 )
-_READ_AT = {8: 0.97, 4: 0.67}  # of a copy's bandwidth, by bits of a weight
+_READ_AT = {8: 0.97, 4: 0.67}  # share of a copy's bandwidth, by bits per weight
 _FORMATS: tuple[tuple[str, Weights], ...] = (
     ("bf16", Weights("none", 16.0, "bf16")),
     ("fp8", Weights("fp8", 8.0, "fp8")),
@@ -37,21 +37,21 @@ Planned = Callable[[ModelConfig, GpuSpec, PlanRequest], tuple[bool, Figures]]
 
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
-    """One format on the fewest GPUs that hold it; `None` where it does not fit on eight."""
+    """A format on the fewest GPUs that hold it; times are None if 8 GPUs do not hold it."""
 
     weights: str
     gpus: int
     weight_bytes: float
     kv_tokens: int
-    step_s: float | None  # one user alone
-    gpu_s_per_million: float | None  # input + output tokens, at the load
+    step_s: float | None  # with one user
+    gpu_s_per_million: float | None  # per million input and output tokens, at the load
     advised: bool = False
 
 
 def choices(
     model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
 ) -> tuple[WeightFormat, ...]:
-    """Return the formats that this GPU multiplies, the advised one marked."""
+    """Return the formats that this GPU multiplies, with the advised one marked."""
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None, pipeline_parallel=1)
     found = [
@@ -69,14 +69,14 @@ def choices(
 
 def _is_multiplied(name: str, gpu: GpuSpec) -> bool:
     if name == "int8" and "fp8" in gpu.flops:
-        return False  # the same bytes and rate, and it wants calibration
+        return False  # equal bytes and FLOP/s, but INT8 needs calibration
     return name not in _UNITS or _UNITS[name] in gpu.flops
 
 
 def _choice(
     name: str, model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
 ) -> WeightFormat:
-    """On the fewest GPUs whose cache holds all that is asked at once, too."""
+    """Plan a format on the fewest GPUs whose KV cache also holds all users at once."""
     assert question.load is not None
     load = question.load
     wanted = load.users * (load.prompt_tokens + load.output_tokens)
@@ -93,7 +93,7 @@ def _choice(
 def _cost(
     model: ModelConfig, gpu: GpuSpec, gpus: int, load: UserLoad, figures: Figures
 ) -> tuple[float, float]:
-    """Seconds of a step of one user alone; GPU-seconds of a million tokens under the load."""
+    """Return the step seconds of one user, and GPU-seconds per million tokens of the load."""
     copied = gpu.best_bandwidth_bytes_s * gpus
     read = copied * _READ_AT[8 if model.weights.bits >= 8 else 4]
     alone_s, weights_s = (model.read_weight_bytes(users) / read for users in (1, load.users))
