@@ -88,6 +88,7 @@ EMAIL_SIGNS: Final = (
     r"(?i)[\[({<] ?(?:a|arroba|arobase|\xc3\xa4t|dot|punkt|point|punto|ponto) ?[\])}>]",
     r"(?i)[\[({<] ?(?:klammeraffe|chiocciola) ?[\])}>]",
 )
+_INDENTS: Final = frozenset(("  ", " \t", "\t ", "\t\t", "\n ", "\n\t"))
 _BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
 _DOTTED: Final = re.compile(
     rf"{_LEFT}(?:{_DOT_WORDS}){_RIGHT}| (?:{_DOT_WORDS}) | ?[_*/|~:#-]dot[_*/|~:#-] ?",
@@ -106,7 +107,7 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
             done = spaced.end
             yield spaced
             continue
-        match = _match_at(text, place)
+        match = None if _is_indented(text, place) else _match_at(text, place)
         if match is None or match.start() < done:
             continue
         done = match.end()
@@ -114,6 +115,11 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
         if match.re is _SPELLED or not _BARE_DOMAIN.fullmatch(domain):
             domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
         yield Span("email", *match.span(), f"{match[1]}@{domain.rstrip('.')}.{top}".lower())
+
+
+def _is_indented(text: str, place: int) -> bool:
+    """Return whether more stands before the sign than an address has, as in decorators of code."""
+    return place > 2 and text[place - 1] == "@" and text[place - 3 : place - 1] in _INDENTS
 
 
 def _match_at(text: str, place: int) -> re.Match[str] | None:

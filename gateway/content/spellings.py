@@ -166,7 +166,9 @@ _BACKWARDS: Final = re.compile(
 )
 _PART: Final = r"[^\s\"'`(),\[\]]"
 _TURNED: Final = re.compile(rf"(?={_PART}*[\d@]){_PART}++(?: (?={_PART}*\d){_PART}++)*+")
-_MAY_BE_ONE: Final = re.compile(r"(?:\d[ .-]?){7}|@|[0-9A-Za-z_-]{20}")
+_MAY_BE_NUMBER: Final = re.compile("[0-9]" + "[ .-]?[0-9]" * 6)  # a group takes longer
+_MAY_BE_KEY: Final = re.compile("[0-9A-Za-z_-]{20}")
+_KEY_LEAST: Final = 20
 _TURNED_LEAST: Final = 8
 
 
@@ -190,7 +192,6 @@ _SPACED: Final = (" ", ", ", "-")
 _ONES: Final = _LANGUAGES[0].split()[1:]
 _CODE_OF_DIGIT: Final = "(?:4[89]|5[0-7])"
 _ANY_WORD: Final = "|".join(_LANGUAGES[0].split())
-_DIGIT_WORDS: Final = tuple(product(range(10), _LANGUAGES[0].split()))
 # How keys begin, and the sign of an address, where each letter stands apart or is its code.
 _BEGINS: Final = (
     "AKIA", "ghp_", "gith", "glpa", "sk-a", "sk-p", "sk_l", "sk_t", "xoxb", "xoxp", "AIza", "hf_",
@@ -207,7 +208,8 @@ WORD_SIGNS: Final = (
     *(_in_bytes(_pairs(words, " ")) for words in _LANGUAGES),
     *(_in_bytes(_pairs(words, mark)) for words in _LANGUAGES[:2] for mark in (", ", "-")),
     *(_pairs(_LANGUAGES[0], mark) for mark in (r"\n", r'", "', r"\. ")),
-    f"(?i)(?:{'|'.join(f'{digit} {word}' for digit, word in _DIGIT_WORDS)}) [0-9]",
+    # One word each: the engine takes a while to compile the choice of all of them.
+    *(f"(?i)[0-9] {word} [0-9]" for word in _LANGUAGES[0].split()),
     f"(?i) (?:oh|o) (?:{_ANY_WORD}) ",
     f"(?i)(?:double|triple) (?:{_ANY_WORD})",
     f"(?i)(?:{'|'.join(f'{ten}-{one}' for ten in _TENS for one in _ONES)}) (?:{'|'.join(_TENS)})",
@@ -229,7 +231,13 @@ BACKWARDS_SIGNS: Final = (
     r"[\"']\[::-1\]",
     r"\xe2\x80\xae",
 )
-ALIKE_SIGNS: Final = ("[0-9][OolI][0-9][0-9]", "[0-9][0-9][OolI][0-9]")
+# Code writes octal numbers as "0o60".
+ALIKE_SIGNS: Final = (
+    "[1-9][OolI][0-9][0-9]",
+    "0[OlI][0-9][0-9]",
+    "[0-9]0o[0-9][0-9]",
+    "[0-9][0-9][OolI][0-9]",
+)
 
 
 def read_codes(text: str) -> Iterator[tuple[int, int, str]]:
@@ -248,7 +256,7 @@ def read_codes(text: str) -> Iterator[tuple[int, int, str]]:
 
 def read_backwards(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield what may be numbers, addresses and keys backwards; what calls them so is read once."""
-    if _MAY_BE_ONE.search(text) is None:
+    if not _may_hold_one(text):
         return
     found = [(*match.span(), " ") for match in _BACKWARDS.finditer(text)]
     found += [
@@ -261,6 +269,15 @@ def read_backwards(text: str) -> Iterator[tuple[int, int, str]]:
         if begin >= done:
             yield begin, end, plain
             done = end
+
+
+def _may_hold_one(text: str) -> bool:
+    """Return whether a number, an address or a key may be in a text; words tell most at once."""
+    return (
+        "@" in text
+        or (max(map(len, text.split()), default=0) >= _KEY_LEAST and bool(_MAY_BE_KEY.search(text)))
+        or _MAY_BE_NUMBER.search(text) is not None
+    )
 
 
 def _most_digits(found: tuple[int, int, str]) -> tuple[int, int]:

@@ -8,9 +8,9 @@ from gateway.content.detectors import (
     find_addresses,
     find_cut_keys,
     find_ibans,
-    find_numbers,
     find_secrets,
 )
+from gateway.content.numbers import find_numbers
 
 
 def found(find, text: str) -> list[str]:
