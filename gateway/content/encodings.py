@@ -125,11 +125,6 @@ class DecodedText(NamedTuple):
     ends: list[int]
 
 
-def unescape(text: str) -> DecodedText | None:
-    """Return the text with its escapes as what they stand for; None where it has none."""
-    return reread(text, escapes_in(text))
-
-
 def reread(text: str, found: Iterable[tuple[int, int, str]]) -> DecodedText | None:
     """Return the text with stretches, which rise, as what they stand for; None: there is none."""
     parts: list[str] = []

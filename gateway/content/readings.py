@@ -1,4 +1,4 @@
-"""The ways to read a stretch of text otherwise, each with the signs of where it is worth a look."""
+"""Registry of readers of spellings that are not plain text, each with its signs."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -17,8 +17,12 @@ from gateway.content.spellings import (
 )
 
 
-class Reading(NamedTuple):
-    """`read` yields stretches, which rise, and what they say; `reach`: characters around a sign."""
+class TextReader(NamedTuple):
+    """A reader of another spelling, with the signs of where it is worth a try.
+
+    `read` yields stretches in rising order with their meaning. `reach` is in characters around a
+    sign.
+    """
 
     signs: tuple[str, ...]
     read: Callable[[str], Iterator[tuple[int, int, str]]]
@@ -26,10 +30,10 @@ class Reading(NamedTuple):
 
 
 READINGS: Final = (
-    Reading(ESCAPE_SIGNS, escapes_in),
-    Reading(WORD_SIGNS, read_words),
-    Reading(CODE_SIGNS, read_codes),
-    Reading(LABEL_SIGNS, without_labels),
-    Reading(BACKWARDS_SIGNS, read_backwards, 120),
-    Reading(ALIKE_SIGNS, read_alike, 40),
+    TextReader(ESCAPE_SIGNS, escapes_in),
+    TextReader(WORD_SIGNS, read_words),
+    TextReader(CODE_SIGNS, read_codes),
+    TextReader(LABEL_SIGNS, without_labels),
+    TextReader(BACKWARDS_SIGNS, read_backwards, 120),
+    TextReader(ALIKE_SIGNS, read_alike, 40),
 )

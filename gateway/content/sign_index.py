@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
 from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, NUL, form_signs
-from gateway.content.readings import READINGS, Reading
+from gateway.content.readings import READINGS, TextReader
 
 if TYPE_CHECKING:
     import hyperscan
@@ -18,7 +18,7 @@ _NUL: Final = NUL.encode()
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors; then other readings
 
 
-def reading_of(owner: int) -> Reading:
+def reading_of(owner: int) -> TextReader:
     """Return the reading whose signs an owner below nought has."""
     return READINGS[ESCAPED - owner]
 

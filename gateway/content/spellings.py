@@ -120,7 +120,7 @@ def _read_codes(base: int) -> Callable[[str], str]:
 
     def read(written: str) -> str:
         codes = code.findall(_CALL.sub("", written) if base == 10 else written)
-        return "".join(chr(int(found, base)) for found in codes)
+        return "".join(chr(int(letter, base)) for letter in codes)
 
     return read
 
@@ -212,7 +212,7 @@ WORD_SIGNS: Final = (
     *(f"(?i)[0-9] {word} [0-9]" for word in _LANGUAGES[0].split()),
     f"(?i) (?:oh|o) (?:{_ANY_WORD}) ",
     f"(?i)(?:double|triple) (?:{_ANY_WORD})",
-    f"(?i)(?:{'|'.join(f'{ten}-{one}' for ten in _TENS for one in _ONES)}) (?:{'|'.join(_TENS)})",
+    f"(?i)(?:{'|'.join(f'{ten}-{unit}' for ten in _TENS for unit in _ONES)}) (?:{'|'.join(_TENS)})",
 )
 CODE_SIGNS: Final = (
     *_APART_SIGNS,

@@ -38,7 +38,7 @@ _USUAL: Final = frozenset(((9,), (3, 2, 4), (3, 3, 3), (1,) * 9))
 
 
 class _Spread(NamedTuple):
-    """How to find one state's number: its letters and digits, what names it, what makes sure."""
+    """A number of one state: its letters and digits, the words that name it, and its check."""
 
     form: re.Pattern[str]
     words: re.Pattern[str]

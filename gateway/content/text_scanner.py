@@ -21,7 +21,7 @@ from gateway.content.encodings import (
 )
 from gateway.content.folding import NUL, FoldedText
 from gateway.content.numbers import is_named
-from gateway.content.readings import Reading
+from gateway.content.readings import TextReader
 from gateway.content.secret_formats import is_bare_secret
 from gateway.content.sign_index import FoldingIndex, SignIndex, reading_of
 from gateway.content.stretches import stretches
@@ -222,7 +222,7 @@ class TextScanner:
         ]
 
     def _read_otherwise(
-        self, entry: Reading, places: list[int], source: SourceTexts, depth: int, room: list[int]
+        self, entry: TextReader, places: list[int], source: SourceTexts, depth: int, room: list[int]
     ) -> ScanResult:
         """Read stretches with escapes and the like as what they stand for."""
         readings, owners = [], []

@@ -7,7 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deploy.contentcases import EVASIONS
-from gateway.content.encodings import _text_of, is_file, read_run, run_around, unescape
+from gateway.content.encodings import (
+    _text_of,
+    escapes_in,
+    is_file,
+    read_run,
+    reread,
+    run_around,
+)
 
 ESCAPING = (
     "escaped", "hexadecimal escapes", "octal escapes", "long escapes", "entities",
@@ -19,7 +26,8 @@ HEXADECIMAL = set("0123456789ABCDEFabcdef")
 @pytest.mark.parametrize("name", ESCAPING)
 def test_each_escape_is_read_and_placed(name) -> None:
     hidden = EVASIONS[name]("a@b.com 4111")
-    reading = unescape(f"<{hidden}>")
+    text = f"<{hidden}>"
+    reading = reread(text, escapes_in(text))
     assert reading is not None
     assert reading.text == "<a@b.com 4111>"
     assert reading.starts[0] == 0
@@ -28,7 +36,7 @@ def test_each_escape_is_read_and_placed(name) -> None:
 
 
 def test_a_text_without_escapes_is_none() -> None:
-    assert unescape("100 % & more") is None
+    assert reread("100 % & more", escapes_in("100 % & more")) is None
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12))
