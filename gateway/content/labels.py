@@ -57,7 +57,10 @@ LABEL_SIGNS: Final = (
     r"\(2\) [0-9A-Z]",
     " b\\) [0-9A-Z]",
     r"\\text[a-z]{0,2}\{[0-9A-Z]",
-    f"(?:{'|'.join(f'{digit} dot' for digit in range(10))}) [0-9]",
+    *(
+        f"(?:{'|'.join(f'{digit} {word}' for digit in range(10))}) [0-9]"
+        for word in ("dot", "hyphen", "slash", "guion", "tiret", "espace", "espacio", "Bindestrich")
+    ),
 )
 
 
