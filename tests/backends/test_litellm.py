@@ -514,7 +514,7 @@ MARKED = {
 def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, keeps) -> None:
     litellm = SimpleNamespace(
         acompletion=1, atext_completion=2, aembedding=3,
-        get_supported_openai_params=lambda *_: None,
+        get_supported_openai_params=lambda *_: None, openai_compatible_providers=(),
     )  # fmt: skip
     body = json.dumps({"model": model, **MARKED}).encode()
     asked = Call("/chat/completions", body, False, deadlines=Deadlines(5, 30, 10))
