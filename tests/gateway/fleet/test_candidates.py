@@ -108,6 +108,18 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> 
     assert asked == [(0, len(LoadCell), NOW_S)] * 2
 
 
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_an_engine_of_a_pool_with_roles_is_a_candidate_of_one(
+    board: SharedLoadTable, is_apart: bool
+) -> None:
+    place = replace(target(own=True), role="decode" if is_apart else "whole", is_apart=is_apart)
+    (own,) = CandidateBuilder(board, PriceBook([]), stale_s=10.0).build(
+        [place], request(), [], rooms_pusd=[None], ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )  # fmt: skip
+    assert own.candidate.is_apart is is_apart
+
+
 def test_residents_are_looked_at_when_it_is_crowded(board: SharedLoadTable) -> None:
     candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.client_response import CLIENT_GONE
-from gateway.request.outcome_evidence import cancelled, did_well, hangup_of
+from gateway.request.outcome_evidence import cancelled, did_well, hangup_of, usage_findings
 
 GONE = AttemptOutcome("client_gone", 499)
 
@@ -48,3 +48,17 @@ def test_an_answer_without_its_client_says_no_ill_of_its_target() -> None:
     attempt = SimpleNamespace(first_token_s=11.0)
     assert did_well(attempt, AttemptOutcome("finished", 200).without_client())
     assert did_well(SimpleNamespace(first_token_s=None), GONE) is None
+
+
+@pytest.mark.parametrize(
+    ("disputed", "claimed", "partly_read", "found"),
+    [
+        (False, None, False, []),
+        (False, 0, False, ["over_bound"]),
+        (True, 7, True, ["disputed", "over_bound", "partly_read"]),
+        (False, None, True, ["partly_read"]),
+    ],
+)
+def test_each_finding_of_a_usage_is_counted(disputed, claimed, partly_read, found) -> None:
+    record = SimpleNamespace(disputed=disputed, claimed_pusd=claimed, partly_read=partly_read)
+    assert list(usage_findings(record)) == found

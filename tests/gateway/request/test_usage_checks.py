@@ -172,6 +172,8 @@ def test_a_usual_answer_is_not_read_again():
     body = msgspec.json.encode({"id": "x" * 40, "choices": [{"message": {"content": said}}]})
     assert not is_worth_reading(TokenCounts(output=100), 1, len(body))
     assert is_worth_reading(TokenCounts(output=900), 1, len(body))
+    assert not is_worth_reading(TokenCounts(output=UNSEEN_TOKENS + 100), 1, 200)
+    assert is_worth_reading(TokenCounts(output=UNSEEN_TOKENS + 101), 1, 200)
     assert is_worth_reading(TokenCounts(output=1), 1, 10_000)
 
 

@@ -528,3 +528,16 @@ async def test_a_clock_that_jumps_a_day_and_back_loses_no_room_and_lends_none_tw
         await until(lambda: client.connected)
         assert isinstance(await client.hold("above", ["team:a"], 901), BudgetRefusal)
         assert isinstance(await client.hold("all", ["team:a"], 900), tuple)
+
+
+async def test_a_default_budget_is_held_in_the_window_of_this_moment(opening) -> None:
+    """Found by a mutant: accounts of a default were kept from the window before."""
+    async with opening({"team:*@day": 1000}) as host:
+        (client,) = host.clients
+        now_us = [NOW_US]
+        client._now_us = lambda: now_us[0]
+        today = await client.hold("today", ["team:a"], 900)
+        now_us[0] += 86_400_000_000
+        tomorrow = await client.hold("tomorrow", ["team:a"], 900)
+        assert today == (Hold("team:a@day", DAY, 900),)
+        assert tomorrow == (Hold("team:a@day", DAY + 86_400, 900),)
