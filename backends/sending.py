@@ -16,13 +16,14 @@ EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` 
 class Transmission:
     """State of one call: whether a byte of it has left, and which members were ignored."""
 
-    __slots__ = ("_before", "begun", "expected", "ignored")
+    __slots__ = ("_before", "_lost", "begun", "expected", "ignored")
 
     def __init__(self) -> None:
         self.begun: bool | None = None
         self.ignored: tuple[str, ...] = ()  # members of the body that the backend left out
         self.expected: Mapping[bytes, str] = {}  # words that shall leave: of which members
         self._before = False
+        self._lost: tuple[str, ...] = ()  # of `ignored`, what no body had so far
 
     @property
     def possible(self) -> bool:
@@ -35,9 +36,16 @@ class Transmission:
             self.begun = False
 
     def compare_body(self, sent: bytes) -> None:
-        """Name as ignored what the body that leaves does not have of what was expected."""
-        lost = (name for words, name in self.expected.items() if words not in sent)
-        self.ignored += tuple(name for name in lost if name not in self.ignored)
+        """Name as ignored what no body that left so far has of what was expected.
+
+        LiteLLM may ask some servers about a model before it sends the request itself.
+        """
+        self.expected = {words: name for words, name in self.expected.items() if words not in sent}
+        told = tuple(name for name in self.ignored if name not in self._lost)
+        self._lost = tuple(
+            name for name in dict.fromkeys(self.expected.values()) if name not in told
+        )
+        self.ignored = told + self._lost
 
     def judge(self, error: BackendError) -> BackendError:
         """Return the error with the recorded state; if unknown, the default of its class stays."""
