@@ -9,7 +9,7 @@ from gateway.errors import TABLE, ErrorFault
 ADVICE: Final = {
     "bad_request": "A member is missing, malformed or out of bounds. The message names it; "
     "`param` has its path. Change the request.",
-    "bad_framing": "The bytes are no valid HTTP/1.1 request. Check the client or the proxy.",
+    "bad_framing": "The bytes are not a valid HTTP/1.1 request. Check the client or the proxy.",
     "duplicate_key": "A JSON object has a key twice. Send it once.",
     "unsupported": "No target of the model has this parameter. Leave it out or name another model.",
     "socket_limit": "This WebSocket has reached its limit of time or messages. Open another one.",

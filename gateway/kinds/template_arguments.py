@@ -35,7 +35,7 @@ def check_template_arguments(members: Members) -> None:
         raise invalid_error(TEMPLATE_ARGUMENTS, f"has more than {ARGUMENTS_LIMIT} members.")
     for name, argument in value.items():
         if not _NAME.fullmatch(name) or name.startswith("__"):
-            raise invalid_error(TEMPLATE_ARGUMENTS, "has a member whose name is no plain word.")
+            raise invalid_error(TEMPLATE_ARGUMENTS, "has a member whose name is not a plain word.")
         place = f"{TEMPLATE_ARGUMENTS}.{name}"
         if name in _TAKEN:
             raise invalid_error(place, "is set by the engine itself. Leave it out.")

@@ -181,7 +181,7 @@ def test_details_that_are_an_empty_list_say_nothing():
         ({"total_tokens": 1301}, "neither with nor without"),
         ({"prompt_tokens_details": {"cached_tokens": 1001}}, "cached"),
         ({"prompt_tokens_details": {"cached_tokens": 999, "cache_write_tokens": 2}}, "written"),
-        ({"prompt_tokens_details": [400]}, "no object"),
+        ({"prompt_tokens_details": [400]}, "not an object"),
         ({"cache_read_input_tokens": 401}, "401"),
         ({"completion_tokens_details": {"reasoning_tokens": 290, "audio_tokens": 11}}, "audio"),
     ],

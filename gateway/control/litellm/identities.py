@@ -211,7 +211,7 @@ def _carry_budget(plan: IdentityPlan, scope: str, row: Row) -> None:
             words = f"stands {kept}: budgets here are of a day or a month"
             plan.lose(f"{scope}.{name}", words, ImportLoss.BUDGETS)
         elif not amount.is_finite() or amount <= 0:
-            plan.lose(f"{scope}.{name}", "is no limit of money here", ImportLoss.BUDGETS)
+            plan.lose(f"{scope}.{name}", "is not a limit of money here", ImportLoss.BUDGETS)
         else:
             usd = format(amount.normalize(), "f")
             plan.budgets.append({"scope": scope, "usd": usd, "period": period, "hard": hard})

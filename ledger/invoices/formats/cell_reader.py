@@ -37,7 +37,7 @@ class CellReader:
                 words = f"the currency is {show_cell(currency)}; amounts must be USD"
                 self.faults.append(f"{where}: {words}")
                 return None
-        usd = self._number(value, where, "amount (write 1234.56)")
+        usd = self._number(value, where, "an amount (write 1234.56)")
         if usd is None:
             return None
         try:
@@ -53,7 +53,7 @@ class CellReader:
 
     def read_quantity(self, value: Any, where: str) -> Decimal | None:
         """Return a quantity, `None` for an empty cell or with a fault."""
-        return None if value in (None, "") else self._number(value, where, "quantity")
+        return None if value in (None, "") else self._number(value, where, "a quantity")
 
     def read_instant(self, value: str, where: str, column: str) -> int | None:
         """Return microseconds since the epoch, `None` with a fault."""
@@ -80,7 +80,7 @@ class CellReader:
     def _number(self, value: Any, where: str, what: str) -> Decimal | None:
         said = _text_of(value).strip()
         if not _NUMBER.fullmatch(said[: LONGEST + 1]):
-            self.faults.append(f"{where}: {show_cell(value)} is no {what}")
+            self.faults.append(f"{where}: {show_cell(value)} is not {what}")
             return None
         number = _decimal(said)
         if number is None:

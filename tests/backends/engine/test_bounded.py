@@ -58,5 +58,5 @@ async def test_a_host_that_is_not_there_is_said():
     with pytest.raises(NobodyThere, match="nothing answers there: connection refused"):
         await page(refused)
     async with httpx.AsyncClient() as client:
-        with pytest.raises(NobodyThere, match="no address"):
+        with pytest.raises(NobodyThere, match="not an address"):
             await fetch_page(client, "engine:8000/v1/models")

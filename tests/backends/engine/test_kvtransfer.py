@@ -36,7 +36,7 @@ def test_an_engine_is_told_where_it_offers_its_kv() -> None:
         "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on",
     }  # fmt: skip
     assert dict(transfer_environ("[fd00::1]:5600", {}))["VLLM_NIXL_SIDE_CHANNEL_HOST"] == "fd00::1"
-    with pytest.raises(ValueError, match="no private address"):
+    with pytest.raises(ValueError, match="not a private address"):
         transfer_environ("8.8.8.8:5600", {})
 
 

@@ -41,8 +41,8 @@ def test_a_line_that_was_cut_off_is_not_done_and_the_next_is_whole(tmp_path):
     [
         (json.dumps({"about": ABOUT | {"model": "other"}}) + "\n", r"\(model differ\)"),
         ('{"something": 1}\n', "load, model differ"),
-        ("not json\n", "no log of this kind"),
-        ("[1]\n", "no log of this kind"),
+        ("not json\n", "not a log of this kind"),
+        ("[1]\n", "not a log of this kind"),
     ],
 )
 def test_a_log_of_other_work_is_refused_and_left_alone(tmp_path, text, said):

@@ -28,7 +28,7 @@ def faults(content: dict, **section) -> list[tuple[tuple, str]]:
         ({"late": "keep_inside"}, {"hooks": HOOKS}, ("policies", 0, "content", "late"), "`refuse`"),
         ({}, {"patterns": {"card": "x"}}, ("content", "patterns", "card"), "by itself"),
         ({}, {"patterns": {"own": "(?<=a)b"}}, ("content", "patterns", "own"),
-         "no regular expression"),
+         "not a regular expression"),
         ({}, {"patterns": {"house": "x"}, "hooks": HOOKS}, ("content", "hooks", "house"),
          "`patterns`"),
         ({}, {"hooks": {"a": {"url": "http://guard.example/"}}}, ("content", "hooks", "a", "url"),

@@ -58,7 +58,7 @@ def test_what_never_comes_within_a_year_is_none():
         ("0 0 4 * * SUN", "UTC", "five fields"),  # seconds are not part of it
         ("0 25 * * *", "UTC", "Bad hour"),
         ("0 4 * * SONNTAG", "UTC", "Bad day-of-week"),
-        ("0 4 * * *", "Berlin", "no IANA time zone"),
+        ("0 4 * * *", "Berlin", "not an IANA time zone"),
     ],
 )
 def test_what_is_no_time_says_why(words, zone, message):

@@ -49,7 +49,7 @@ def test_stages_are_read_in_their_order() -> None:
         ("then:\n- {targets: [b/x], timeouts: {total_s: 5}}", 9, "the model's own `timeouts`"),
         ("timeouts: {head_s: 0}", 8, "head_s"),
         ("residency: internal_only\nthen: [{targets: [b/x]}]", 8, "is an external API"),
-        ("quality_loss: {b/x: 0.1}", 8, "no target of this model"),
+        ("quality_loss: {b/x: 0.1}", 8, "not a target of this model"),
     ],
 )
 def test_what_cannot_be_meant_is_told_with_its_line(rest, line, told) -> None:

@@ -58,7 +58,7 @@ async def test_what_is_no_event_is_said_once_and_does_no_harm(tmp_path, caplog) 
                     await asyncio.sleep(0.01)
                 await told(socket, memory, CLEARED)
     assert len(caplog.records) == 1
-    assert "no KV event" in caplog.text
+    assert "not a KV event" in caplog.text
 
 
 async def test_an_address_that_cannot_be_is_said(caplog) -> None:

@@ -145,7 +145,7 @@ def test_what_begins_with_no_method_is_told_so(brief, sent: bytes) -> None:
     with connect(brief) as wrong:
         wrong.sendall(sent)
         _, _, text = answer_of(wrong)
-    assert "no method of HTTP" in json.loads(text)["error"]["message"]
+    assert "not a method of HTTP" in json.loads(text)["error"]["message"]
 
 
 def test_what_the_server_allows_is_asked_without_a_path(brief) -> None:

@@ -58,7 +58,7 @@ def test_an_answer_that_goes_on_elsewhere_is_refused():
     [
         ([page(bucket(0, result(1)), more="p"), page(bucket(0, result(1)))], "stands twice"),
         ([page(bucket(0, result(1)), more="p"), page(bucket(2, result(1)))], "next day"),
-        ([page({**bucket(0, result(1)), "end_time": NOV_3_S + 7 * DAY_S})], "no UTC day"),
+        ([page({**bucket(0, result(1)), "end_time": NOV_3_S + 7 * DAY_S})], "not a UTC day"),
     ],
 )
 def test_pages_that_are_given_twice_or_left_out_are_refused(pages, word):
