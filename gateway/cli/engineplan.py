@@ -97,7 +97,7 @@ def plan(
     """Compute what a GPU can do with a model, each number with its formula.
 
     Also shows the model in other formats, with the cheapest for the load marked, and on 1 to 8
-    GPUs. Exits with 1 if the model does not fit or vLLM rejects it, with --json, too.
+    GPUs. Status 1 when the model does not fit or vLLM rejects it, with --json, too.
     """
     dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
     load = None if users is None else UserLoad(users, prompt_tokens, output_tokens, dollars)

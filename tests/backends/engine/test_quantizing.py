@@ -68,7 +68,7 @@ REFUSED = {
         r"MODEL .* quantized already \(awq\)",
     ),
     "out is there": (lambda r: replace(r, out=r.model), "OUT .* exists"),
-    "out has not a folder": (lambda r: replace(r, out=r.out / "a" / "b"), "OUT .* no folder"),
+    "out has no folder": (lambda r: replace(r, out=r.out / "a" / "b"), "OUT .* is not a folder"),
     "no prompts": (lambda r: replace(r, prompts=None), "--method gptq .*--prompts FILE"),
     "no engine": (
         lambda r: replace(r, environment=Environment(r.out)),

@@ -34,7 +34,9 @@ def test_engines_count_until_their_stop_was_told(ledger) -> None:
     assert orders("p") == 3
 
 
-@pytest.mark.parametrize(("acts", "words"), [({}, "not a pool with"), ({"p": False}, "only advises")])
+@pytest.mark.parametrize(
+    ("acts", "words"), [({}, "not a pool with"), ({"p": False}, "only advises")]
+)
 def test_pools_that_keda_must_not_size(ledger, acts, words) -> None:
     with pytest.raises(OrdersUnknown, match=words):
         LedgerOrders(ledger, acts)("p")
