@@ -109,14 +109,13 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> 
 
 
 @pytest.mark.parametrize("is_apart", [True, False])
-def test_an_engine_of_a_pool_with_roles_is_a_candidate_of_one(
-    board: SharedLoadTable, is_apart: bool
-) -> None:
+def test_an_engine_of_a_pool_with_roles_is_a_candidate_of_one(board, is_apart: bool) -> None:
     place = replace(target(own=True), role="decode" if is_apart else "whole", is_apart=is_apart)
-    (own,) = CandidateBuilder(board, PriceBook([]), stale_s=10.0).build(
-        [place], request(), [], rooms_pusd=[None], ceiling_pusd=None,
-        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-    )  # fmt: skip
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    builder = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
+    (own,) = builder.build(
+        [place], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+    )
     assert own.candidate.is_apart is is_apart
 
 
