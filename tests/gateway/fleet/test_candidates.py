@@ -112,10 +112,8 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> 
 def test_an_engine_of_a_pool_with_roles_is_a_candidate_of_one(board, is_apart: bool) -> None:
     place = replace(target(own=True), role="decode" if is_apart else "whole", is_apart=is_apart)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-    builder = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
-    (own,) = builder.build(
-        [place], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
-    )
+    at = {"rooms_pusd": [None], "ceiling_pusd": None, "clock": clock}
+    (own,) = CandidateBuilder(board, PriceBook([]), stale_s=9.0).build([place], request(), [], **at)
     assert own.candidate.is_apart is is_apart
 
 
