@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +51,12 @@ class JournalSource:
         return self.home / (OWNER_FILE if self.format == 1 else HOLDER_FILE)
 
 
-def list_journals(directory: Path) -> list[JournalSource]:
+def list_journals(directory: Path, known: Container[str] = ()) -> list[JournalSource]:
     """Return every journal, those of format 1 first, as they are older. Raises `OSError`.
 
     A folder that is not a journal, such as a person's copy of one, is left alone; `copies` lists
-    its segments.
+    its segments. Folders in `known` were journals before and are not read again: a journal's name
+    is never used twice.
     """
     others = {FOLDER, DAMAGED}
     old = [
@@ -63,7 +64,8 @@ def list_journals(directory: Path) -> list[JournalSource]:
         for home in sorted(_folders(directory))
         if home.name not in others and is_there(home / OWNER_FILE)
     ]
-    new = [home for home in sorted(_folders(directory / FOLDER)) if _is_journal(home)]
+    folders = sorted(_folders(directory / FOLDER))
+    new = [home for home in folders if home.name in known or _is_journal(home)]
     homes = [*((home, 1) for home in old), *((home, 2) for home in new)]
     return [
         JournalSource(home.name, home.name.rpartition("-")[0], home, number)

@@ -66,9 +66,12 @@ class JournalReader:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._known: frozenset[str] = frozenset()  # journals that were here at the last look
 
     def journals(self) -> list[JournalSource]:
-        return list_journals(self._directory)
+        found = list_journals(self._directory, self._known)
+        self._known = frozenset(journal.name for journal in found)
+        return found
 
     def read(
         self,

@@ -6,6 +6,7 @@ Of both formats: earlier versions wrote format 1.
 import pytest
 from old_journal import OldWriter
 
+from ledger.journals import homes
 from ledger.journals.homes import has_owner, segments
 from ledger.journals.journal import JournalWriter
 from ledger.journals.payloads import decode_payload
@@ -206,4 +207,15 @@ async def test_a_file_that_somebody_put_beside_the_segments_is_none(tmp_path, wr
     chunk = reader.read(journal, JournalOffset())
     assert [frame.record for frame in chunk.frames] == [opened(1)]
     assert segments(journal) == [path]
+    writer.close()
+
+
+def test_a_known_journal_is_listed_without_a_read(tmp_path, opened, monkeypatch) -> None:
+    """The ledger writer lists journals at each step, and a header is 4 KB of each."""
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    reader = JournalReader(tmp_path)
+    (journal,) = reader.journals()
+    monkeypatch.setattr(homes, "_named_by", lambda segment: pytest.fail(f"{segment} was read"))
+    assert reader.journals() == [journal]
     writer.close()
