@@ -1,8 +1,9 @@
 """Time to transfer a prompt's KV between two engines: configured, then learned.
 
-A worker observes the time from the end of the prefill to the first token elsewhere: one transfer
-and one step. It corrects the configured time by a factor, slowly and within bounds. A single slow
-transfer may be due to a queue and must not stop further transfers.
+A worker observes the time from the end of the prefill to the first token elsewhere, less what the
+answering engine was forecast to need for that token. It corrects the configured time by a factor,
+slowly and within bounds. A single slow transfer may be due to a queue and must not stop further
+transfers.
 """
 
 from dataclasses import dataclass

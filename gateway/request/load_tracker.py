@@ -70,7 +70,7 @@ class LoadTracker:
             state.kv_block_tokens,
             slo if plan.asked.stream else None,
             now_s,
-            bearable_ms(slo.tpot_ms, state.step) if decoded else None,
+            bearable_ms(slo.tpot_ms, state.step) if decoded and verdict.feasible else None,
             state.step,
             plan.asked.stream,
             max(0, min(_known_tokens(verdict, state, prompt), prompt - 1)) * plan.asked.n,
@@ -112,10 +112,10 @@ class ReservedLoad(msgspec.Struct, frozen=True):
     """Load that an attempt reserves; `kv_tokens` is its final size in whole blocks.
 
     `output_tokens` is set for a single sequence whose progress is visible, `slo` where its first
-    token is. `tpot_ms` is a promised TPOT that the engine can keep, and `step` the step model at
-    dispatch. `streamed`: the answer does not come at once, so that it has a pace. `hit_tokens` of
-    the prompt are expected in the prefix cache and need no prefill. `best_effort`: no engine was
-    forecast to keep the SLO.
+    token is. `tpot_ms` is a promised TPOT that the engine was forecast to keep, and `step` the step
+    model at dispatch. `streamed`: the answer does not come at once, so that it has a pace.
+    `hit_tokens` of the prompt are expected in the prefix cache and need no prefill. `best_effort`:
+    no engine was forecast to keep the SLO.
     """
 
     prompt_tokens: int

@@ -14,6 +14,8 @@ from gateway.fleet.fleet import Target
 from gateway.request.load_tracker import LoadReservation
 from router.types import EngineState, PrefillForecast
 
+LEAST_TRANSFER_S = 1e-6  # an answer that was faster than forecast leaves no time for the transfer
+
 
 class LegEnd(StrEnum):
     """The end of an engine's part in an attempt; stored in the ledger."""
@@ -29,7 +31,7 @@ class PrefillLeg:
 
     `params` is what the answering engine needs to fetch the KV. `sent`: a byte may have been sent
     to the prefill engine. `handed`: one may have been sent to the answering engine, which then sees
-    that the KV is freed.
+    that the KV is freed. `answer_s`: forecast of that engine from the KV to the first token.
     """
 
     target: Target
@@ -37,6 +39,7 @@ class PrefillLeg:
     forecast: PrefillForecast
     flight: LoadReservation | None
     began_s: float
+    answer_s: float = 0.0
     ended_s: float | None = None
     read_s: float | None = None  # first token of the answering engine: the KV was fetched
     prompt_tokens: int | None = None  # counted by the engine
@@ -68,8 +71,8 @@ class PrefillLeg:
         if self.read_s is None and self.is_read:
             self.read_s = now_s
             if self.target.transfers is not None and self.ended_s is not None:
-                tokens = self.prompt_tokens or 0
-                self.target.transfers.observe(tokens, now_s - self.ended_s)
+                tokens, took_s = self.prompt_tokens or 0, now_s - self.ended_s
+                self.target.transfers.observe(tokens, max(LEAST_TRANSFER_S, took_s - self.answer_s))
             self.release()
 
     def release(self) -> None:

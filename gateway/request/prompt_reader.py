@@ -83,7 +83,9 @@ class PromptReader:
         flight = self.flights.reserve_prompt(
             plan, target.row, option.engine, forecast.kv_promise_tokens, now_s
         )
-        return PrefillLeg(target, option.engine, forecast, flight, now_s)
+        total_ms = step.verdict.ttft_ms or 0.0
+        answer_s = (total_ms - forecast.ttft_ms) / 1e3 - forecast.transfer_s
+        return PrefillLeg(target, option.engine, forecast, flight, now_s, max(0.0, answer_s))
 
     async def read(self, attempt: Attempt, path: str, body: bytes, deadlines: Deadlines) -> None:
         """Have the prompt read. A failure is recorded, and the request goes on without."""

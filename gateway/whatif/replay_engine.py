@@ -289,7 +289,9 @@ class ReplayEngine:
         return PeerLoad(sequences, 0.0, queued, held)  # decoding sequences are known at once
 
     def _promise(self, flight: ReplayRequest, count: int) -> None:
-        """Add or remove a promised TPOT."""
+        """Add or remove a promised TPOT; a best effort has none that others must respect."""
+        if flight.best_effort:
+            return
         tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
         if tpot_ms is not None:
             self._tpots[tpot_ms] += count

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.fleet.kv_transfers import TransferTimes
+from gateway.fleet.kv_transfers import LEAST, TransferTimes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.load_tracker import LoadReservation, ReservedLoad
 from gateway.request.prefill_leg import LegEnd, PrefillLeg
@@ -67,6 +67,23 @@ async def test_what_is_kept_for_nobody_is_held_until_its_lease_ends(board, hande
     async with asyncio.timeout(5):
         while held(board):  # noqa: ASYNC110  (a board tells nobody what changes)
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("first_token_s", "factor"),
+    [
+        (1.19, pytest.approx(0.06 / 0.021)),
+        (1.12, pytest.approx(LEAST)),
+        (1.1, pytest.approx(LEAST)),
+    ],
+)
+def test_a_transfer_takes_what_the_answering_engine_does_not(board, first_token_s, factor) -> None:
+    """Its own queue and step are in its forecast, and would be counted twice."""
+    made = leg(board)
+    made.answer_s = 0.03
+    made.finish(1.1, PARAMS, 100)
+    made.record_fetched(first_token_s)
+    assert made.target.transfers.factor == factor
 
 
 async def test_a_hang_up_on_who_answers_frees_both(board) -> None:

@@ -1,11 +1,13 @@
 """Bodies and answers of the first leg; all of it is in `tests/gateway/faults/test_roles.py`."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from backends.errors import InvalidResponse
 from gateway.request.prompt_reader import (
+    PromptReader,
     freeing_body,
     one_token,
     prompt_body,
@@ -13,6 +15,7 @@ from gateway.request.prompt_reader import (
     with_params,
     without_params,
 )
+from router.types import PrefillForecast
 
 BODY = {
     "model": "llama", "messages": [{"role": "user", "content": "hi"}], "stream": True,
@@ -54,6 +57,21 @@ def test_what_only_fetches_is_no_prefix_of_anybody() -> None:
             if key != "cache_salt"
         }
     )
+
+
+def test_what_the_answering_engine_needs_is_the_rest_of_the_forecast() -> None:
+    forecast = PrefillForecast("pool:a/0", 60.0, 0.1, 0.05, 512, 0.03, 0.1, 0.0)
+    reader = SimpleNamespace(name="pool:a/0", row=0)
+    verdict = SimpleNamespace(
+        prefill=forecast, ttft_ms=130.0,
+        candidate=SimpleNamespace(prefillers=[SimpleNamespace(name="pool:a/0", engine=None)]),
+    )  # fmt: skip
+    step = SimpleNamespace(
+        verdict=verdict, frozen=SimpleNamespace(target=SimpleNamespace(partners=[reader]))
+    )
+    flights = SimpleNamespace(reserve_prompt=lambda *given: None)
+    leg = PromptReader(flights, None, None, set()).reserve(None, step, 1.0)
+    assert leg.answer_s == pytest.approx(0.04)  # 130 ms less 60 of reading and 30 of the transfer
 
 
 def test_what_a_client_says_of_kv_goes_nowhere() -> None:

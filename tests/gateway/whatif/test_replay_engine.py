@@ -99,6 +99,16 @@ def test_what_was_forecast_to_break_its_promise_lowers_no_margin(
     assert (state.safety_ttft < SAFETY_TTFT, state.safety_tpot < SAFETY_TPOT) == (is_lowered,) * 2
 
 
+def test_a_best_effort_has_no_pace_that_others_must_respect(shape) -> None:
+    seat = seated(shape)
+    send(seat, "0", 0.0, best_effort=True)
+    assert seat.state(0.0).tightest_tpot_ms is None
+    send(seat, "1", 0.0)
+    assert seat.state(0.0).tightest_tpot_ms == SLO.tpot_ms
+    seat.advance(60.0)
+    assert seat.state(60.0).tightest_tpot_ms is None
+
+
 def test_the_loops_find_a_wrong_model_out(shape) -> None:
     knowledge = EngineKnowledge(step_factor=0.7)
     seat = seated(shape, knowledge)
