@@ -26,8 +26,8 @@ from backends.errors import (
 from backends.litellm_usage import answer_usage, choice_says
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
-from backends.vectors import encode_vector
 from backends.secret import HIDDEN, Secret, strike_out
+from backends.vectors import encode_vector
 from backends.web_citations import add_annotations
 
 TAIL_BYTES = 16 * 1024  # kept of a stream
