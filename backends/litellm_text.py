@@ -6,9 +6,7 @@ reduced to the provider's message without secrets.
 """
 
 import re
-import struct
 import traceback
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
@@ -29,6 +27,7 @@ from backends.litellm_usage import answer_usage, choice_says
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
+from backends.vectors import encode_vector
 from backends.web_citations import add_annotations
 
 TAIL_BYTES = 16 * 1024  # kept of a stream
@@ -170,19 +169,6 @@ def whole_answer(
 def tells_counts(part: bytes) -> bool:
     """Return whether a part of a provider's answer counts anything."""
     return _COUNTED.search(part) is not None
-
-
-def encode_vector(vector: Any, encoding: Any) -> Any:
-    """Return a vector in the requested encoding: numbers, or base64 of little-endian floats.
-
-    The floats have 32 bits.
-    """
-    if encoding == "base64" and isinstance(vector, list):
-        return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-    if encoding != "base64" and isinstance(vector, str):
-        packed = b64decode(vector)
-        return list(struct.unpack(f"<{len(packed) // 4}f", packed))
-    return vector
 
 
 def _counts(usage: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from backends.messages_moved import lacks_thought
-from backends.messages_turns import MessagesTurns, NoMessagesForm, mark_of
+from backends.messages_turns import MARK, MessagesTurns, NoMessagesForm, mark_of
 
 __all__ = ["MessagesBody", "NoMessagesForm", "messages_request"]
 
@@ -35,6 +35,8 @@ _READ: Final = frozenset((
     "service_tier",
 ))  # fmt: skip
 _REFUSED: Final = ("functions", "function_call", "audio", "container")
+_READ_OF_TOOLS: Final = frozenset(("type", "function", MARK))
+_READ_OF_FUNCTIONS: Final = frozenset(("name", "description", "parameters", "strict", MARK))
 _ALLOWED: Final = "allowed_tools"
 _NOTHING: Final[tuple[Any, ...]] = (None, False, [], {}, "")
 _TIERS: Final = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
@@ -59,7 +61,7 @@ def messages_request(body: bytes) -> MessagesBody:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise NoMessagesForm("body", "the body cannot be read.") from None
     _refuse(asked)
-    turns = MessagesTurns.read(asked.get("messages"))
+    turns = MessagesTurns.read(asked.get("messages")).with_user_turn()
     limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or DEFAULT_MAX_TOKENS
     made: dict[str, Any] = {"model": asked.get("model"), "max_tokens": limit}
     left = {name for name, value in asked.items() if name not in _READ and value not in _NOTHING}
@@ -69,6 +71,7 @@ def messages_request(body: bytes) -> MessagesBody:
     made["messages"] = turns.messages
     made |= {name: asked[name] for name in _SAME if asked.get(name) is not None}
     made |= _tools(asked)
+    left |= _untold_of_tools(asked)
     for part in (_stops, _temperature, _format, _thinking, _tier):
         left.update(part(asked, made))
     return MessagesBody(msgspec.json.encode(made), tuple(sorted(left)))
@@ -155,6 +158,17 @@ def _tool(tool: Any, place: str) -> dict[str, Any]:
         if function.get(name) is not None:
             made[name] = function[name]
     return {**made, **mark_of(tool), **mark_of(function)}
+
+
+def _untold_of_tools(asked: Mapping[str, Any]) -> set[str]:
+    """Return the members of tools, all of which were converted, that Messages do not get."""
+    return {
+        f"tools.{name}"
+        for tool in asked.get("tools") or ()
+        for members, read in ((tool, _READ_OF_TOOLS), (tool["function"], _READ_OF_FUNCTIONS))
+        for name, value in members.items()
+        if value and name not in read
+    }
 
 
 def _search(options: Mapping[str, Any]) -> dict[str, Any]:

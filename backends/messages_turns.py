@@ -64,6 +64,17 @@ class MessagesTurns:
             found.ignored |= _untold(entry)
         return found
 
+    def with_user_turn(self) -> "MessagesTurns":
+        """Return the turns. Instructions alone are the user's turn, as the API wants one.
+
+        Raises `NoMessagesForm` if no message says anything.
+        """
+        if not self.messages:
+            if not self.system:
+                raise NoMessagesForm("messages", "no message has a text that is not blank.")
+            self.messages, self.system = [{"role": "user", "content": self.system}], []
+        return self
+
     def _add(self, entry: Mapping[str, Any], place: str) -> None:
         role, content, where = entry.get("role"), entry.get("content"), f"{place}.content"
         if role in _INSTRUCTIONS:

@@ -12,7 +12,7 @@ from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.batch_maker import BatchMaker
 from gateway.batches.body_pace import read_json_body
 from gateway.batches.files_api import file_of
-from gateway.batches.inputlines import ENDPOINTS
+from gateway.batches.inputlines import ENDPOINTS, SPELLINGS
 from gateway.batches.shapes import batch_object, page
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
@@ -61,7 +61,7 @@ _BODY = {
                     "additionalProperties": False,
                     "properties": {
                         "input_file_id": {"type": "string"},
-                        "endpoint": {"type": "string", "enum": list(ENDPOINTS)},
+                        "endpoint": {"type": "string", "enum": list(SPELLINGS)},
                         "completion_window": {"type": "string", "enum": [WINDOW]},
                         "metadata": {
                             "type": ["object", "null"],
@@ -155,7 +155,7 @@ def _read(text: bytes) -> BatchCreate:
         raise RequestError("bad_request", f"The body: {error}.", param=_member_of(error)) from error
     except UNREADABLE as error:
         refuse_unreadable(text, error)
-    if asked.endpoint not in ENDPOINTS:
+    if asked.endpoint not in SPELLINGS:
         known = ", ".join(f"`{path}`" for path in ENDPOINTS)
         raise RequestError("bad_request", f"`endpoint` must be one of {known}.", param="endpoint")
     if asked.completion_window != WINDOW:
@@ -181,7 +181,7 @@ def _make_batch(asked: BatchCreate, identity: Identity, batch_id: str, now_us: i
         id=batch_id,
         team_id=identity.team_id,
         key_id=identity.key_id,
-        endpoint=asked.endpoint,
+        endpoint=SPELLINGS[asked.endpoint],
         completion_window=WINDOW,
         input_file_id=asked.input_file_id,
         created_us=now_us,

@@ -6,7 +6,7 @@ then fails alone, and its batch continues.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,8 @@ from gateway.kinds.text_members import MODEL_LIMIT
 from ledger.batches.lines import NewLine
 
 ENDPOINTS = (*BATCH_PATHS, "/v1/responses", "/v1/messages")
+# Each endpoint by its spellings; Azure's documents write them without `/v1`.
+SPELLINGS: Final = {said: path for path in ENDPOINTS for said in (path, path.removeprefix("/v1"))}
 CUSTOM_ID_LIMIT = 256  # characters
 TOLD = 100  # characters of a line's value quoted in its error
 
@@ -73,7 +75,7 @@ class InputLines:
                 "invalid_method", f"`method` is `{_cut(method)}`; it must be `POST`.", "method"
             )
         url = _member(members, "url")
-        if url != self._endpoint:
+        if SPELLINGS.get(url) != self._endpoint:
             raise _LineFault(
                 "invalid_url",
                 f"`url` is `{_cut(url)}`, and the batch was made for `{self._endpoint}`.",

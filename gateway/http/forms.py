@@ -26,7 +26,8 @@ _DISPOSITION = re.compile(rb"content-disposition[ \t]*:[ \t]*form-data[ \t]*(;.*
 _PARAMETER = re.compile(
     rb';[ \t]*([A-Za-z*]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))[ \t]*'
 )
-NAMES = r"[A-Za-z0-9_.-]{1,64}(?:\[\])?"
+# `chunking_strategy[type]` is how OpenAI's clients send a member of an object in a form.
+NAMES = r"[A-Za-z0-9_.-]{1,64}(?:\[[A-Za-z0-9_.-]{1,64}\])?(?:\[\])?"
 _NAME = re.compile(NAMES)
 FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -86,7 +87,7 @@ class FormRequest:
 
     def ignored(self) -> tuple[str, ...]:
         """Return the names of fields that no target gets."""
-        return tuple(sorted(DENIED.intersection(name.removesuffix("[]") for name in self.parts)))
+        return tuple(sorted(DENIED.intersection(map(field_of, self.parts))))
 
     def body_for(self, model: str) -> bytes:
         """Return the form with the target's model and without denied fields."""
@@ -95,13 +96,18 @@ class FormRequest:
             for part in group:
                 if name == "model":
                     cuts.append((part.start, part.end, model.encode()))
-                elif name.removesuffix("[]") in DENIED:
+                elif field_of(name) in DENIED:
                     cuts.append((part.opens, part.end + 2, b""))
         pieces, at = [], 0
         for start, end, instead in sorted(cuts):
             pieces += [self.text[at:start], instead]
             at = end
         return b"".join([*pieces, self.text[at:]])
+
+
+def field_of(name: str) -> str:
+    """Return the field of a part: `include` of `include[]`, `a` of `a[b]`."""
+    return name.partition("[")[0]
 
 
 def open_form(text: bytes, content_type: str) -> FormRequest:

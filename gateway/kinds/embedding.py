@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.vectors import pack_answer
 from gateway.errors import RequestError
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds import request_checks, request_size
@@ -143,6 +144,11 @@ def tell_usage(body: bytes, tokens: TokenCounts) -> bytes:
     return encode({**members, "usage": encode_raw(usage)})
 
 
+def _as_asked(request: InferenceRequest, body: bytes) -> bytes:
+    encoding = bytes(request.members.get("encoding_format", b""))
+    return pack_answer(body) if encoding == b'"base64"' else body
+
+
 SPEC: Final = RequestKindSpec(
     kind=RequestKind.EMBEDDING,
     paths={
@@ -173,6 +179,7 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/embeddings",
     tell_usage=tell_usage,
+    as_asked=_as_asked,
     otel_operation="embeddings",
     openinference_kind="EMBEDDING",
     catalog=CatalogFacts("embedding", gives="embedding"),

@@ -98,6 +98,9 @@ def _count_pictures(form: FormRequest) -> int:
     """Return how many pictures are sent, including the mask."""
     for name, group in form.parts.items():
         plain = name.removesuffix("[]").casefold()
+        if "[" in plain:
+            words = f"`{name}` is not taken: no field of an edit has members of its own."
+            raise RequestError("unsupported", words, param=name)
         stray = any(part.is_file for part in group) is not (name in _SENT)
         if stray or plain in _ELSEWHERE or (plain in _SENT and name not in _SENT):
             words = f"`{name}` is not taken: pictures are sent as files, in `image` or `image[]`."

@@ -127,4 +127,6 @@ class RequestKindSpec:
     as_events: Callable[[bytes], bytes] | None = None
     # Adds booked usage to an answer in one piece without usage; None: it stays unchanged.
     tell_usage: Callable[[bytes, TokenCounts], bytes] | None = None
+    # Returns an answer in one piece in the form that the request asks for; None: it is so already.
+    as_asked: Callable[[InferenceRequest, bytes], bytes] | None = None
     openinference_kind: str = "LLM"  # `openinference.span.kind`

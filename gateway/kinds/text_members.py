@@ -22,7 +22,7 @@ _CONTINUES = ("previous_response_id", "conversation", "cached_content", "cachedC
 _OTHERS = {
     prompt: frozenset((*_PROMPT_MEMBERS, *_CONTINUES)) - {prompt} for prompt in _PROMPT_MEMBERS
 }
-_LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
+_LISTED: dict[bytes, Any] = {b'"': list[str], b"{": list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # first item: decoding a long list twice is slow
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 _MEDIA_PARTS = (

@@ -23,6 +23,7 @@ from gateway.kinds.spec import (
     RequestKindSpec,
     Schema,
 )
+from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS, check_template_arguments
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import NO_FEATURES, media_features, model_of
 from ledger.journals.records import TokenCounts
@@ -65,6 +66,8 @@ def read_detokenization(members: Members, body: IncomingBody) -> InferenceReques
 
 def _request(path: str, members: Members, body: IncomingBody) -> InferenceRequest:
     refuse_other_spellings(members)
+    if TEMPLATE_ARGUMENTS in members:  # the count is of the template that a chat would get
+        check_template_arguments(members)
     return InferenceRequest(
         kind=RequestKind.TOKENIZE,
         path=path,
@@ -79,6 +82,7 @@ def _request(path: str, members: Members, body: IncomingBody) -> InferenceReques
         features=NO_FEATURES,
         session=body.session,
         members=members,
+        template_arguments=TEMPLATE_ARGUMENTS in members,
     )
 
 
@@ -131,7 +135,7 @@ def _path(
             "additionalProperties": True,
         }
     return KindPath(
-        json_reader(read),
+        json_reader(read, (TEMPLATE_ARGUMENTS,)),
         PathDescription(
             summary=summary,
             body=lambda _max_n: schema,

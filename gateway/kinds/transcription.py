@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from backends.answers import read_transcript
 from gateway.errors import RequestError
-from gateway.http.forms import FILE, FormRequest, open_form
+from gateway.http.forms import FILE, FormRequest, field_of, open_form
 from gateway.kinds import request_checks
 from gateway.kinds.audio_duration import AudioDuration, decode_length, duration_of
 from gateway.kinds.billable_units import sound_tokens
@@ -122,7 +122,7 @@ def _sound(form: FormRequest) -> bytes:
 def _refuse_other_sounds(form: FormRequest) -> None:
     """Raise `RequestError` for a sound besides the one whose duration is held."""
     for name, group in form.parts.items():
-        plain = name.removesuffix("[]").casefold()
+        plain = field_of(name).casefold()
         is_other = name != FILE and (plain == FILE or any(part.is_file for part in group))
         if is_other or plain in _ELSEWHERE:
             words = f"`{name}` is not taken: the sound is sent in `{FILE}`, once."

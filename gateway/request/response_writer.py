@@ -157,9 +157,12 @@ class ResponseWriter:
         cost = await self._metering.settle(attempt, outcome)
         _check_filter(attempt, reply, said.finish_reason)
         headers = _headers(attempt, JSON) + _cost_headers(attempt, cost)
-        tell_usage = KINDS[attempt.plan.asked.kind].tell_usage
-        if tell_usage is not None and said.usage is None and attempt.booked is not None:
-            body = tell_usage(body, attempt.booked)
+        asked = attempt.plan.asked
+        spec = KINDS[asked.kind]
+        if spec.as_asked is not None:
+            body = spec.as_asked(asked, body)
+        if spec.tell_usage is not None and said.usage is None and attempt.booked is not None:
+            body = spec.tell_usage(body, attempt.booked)
         reply.set_usage(attempt.booked, attempt.plan)
         await reply.send_whole(exchange.status, headers, body)
 

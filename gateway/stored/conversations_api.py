@@ -81,6 +81,8 @@ class ConversationBook:
         """Append items to a conversation. Return them as a list object."""
         await self.find(name, identity)
         documents = await self._items(body, name, identity)
+        if not documents:
+            raise invalid_error("items", "must have at least one item.")
         await store_or_refuse(self._store, documents, renews=name)
         return list_object([document.content for document in documents], more=False)
 

@@ -190,6 +190,26 @@ def test_members_of_messages_without_a_form_are_named() -> None:
     )  # fmt: skip
 
 
+def test_members_of_tools_without_a_form_are_named() -> None:
+    tool = {**TOOL, "x": 1, "function": {**TOOL["function"], "y": [1], "strict": False}}
+    body, ignored = made(tools=[{**tool, "z": None}])
+    assert ("x" in body["tools"][0], ignored) == (False, ("tools.x", "tools.y"))
+
+
+def test_instructions_alone_are_what_the_user_says() -> None:
+    """OpenAI's models answer them; Messages need a turn of the user."""
+    alone = [{"role": "system", "content": "a"}, {"role": "developer", "content": "b"}]
+    body, ignored = made(messages=alone)
+    told = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert (body["messages"], "system" in body) == ([{"role": "user", "content": told}], False)
+    assert ignored == ()
+    spoken, _ = made(messages=[*alone, {"role": "user", "content": " "}])
+    assert spoken["messages"] == body["messages"]
+    for blank in ("", None, [], [{"type": "text", "text": " "}]):
+        with pytest.raises(NoMessagesForm, match="`messages`: no message has a text"):
+            made(messages=[{"role": "user", "content": blank}])
+
+
 @pytest.mark.parametrize("tier", ["flex", "priority", ["auto"]])
 def test_a_tier_that_messages_cannot_ask_for_is_named(tier: object) -> None:
     body, ignored = made(service_tier=tier)

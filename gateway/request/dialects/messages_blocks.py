@@ -8,7 +8,7 @@ out.
 """
 
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -66,13 +66,17 @@ class BlockReader:
         self._depth += 1
         told = form.tell(self, block, place)
         self._depth -= 1
-        self.left_out |= {
-            f"messages.{kind}.{name}"
-            for name, value in block.items()
-            if name not in _EVERYWHERE and name not in form.members and _says_something(value)
-        }
+        self.note_unread(f"messages.{kind}", block, form.members)
         last = len(told) - (2 if told and is_note(told[-1]) else 1)  # a medium with its note is one
         return [*told[:last], *(with_cache_mark(part, block) for part in told[last:])]
+
+    def note_unread(self, where: str, members: Block, read: Collection[str]) -> None:
+        """Note the members that are not among those read."""
+        self.left_out |= {
+            f"{where}.{name}"
+            for name, value in members.items()
+            if name not in _EVERYWHERE and name not in read and _says_something(value)
+        }
 
     def leave_out(
         self, kind: str, place: str, why: str, fix: str = "Leave it out.", also: str = ""

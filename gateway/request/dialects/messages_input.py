@@ -7,7 +7,7 @@ there. Thinking of earlier turns is left out: it is signed, and only its service
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -31,6 +31,10 @@ from gateway.request.dialects.fields import (
 from gateway.request.dialects.messages_blocks import BlockReader, tool_result_parts
 from gateway.request.dialects.messages_tools import runs_at_service
 
+# Members that are converted; others are named as left out.
+_READ: Final = frozenset(("role", "content", "output_config", "clear_at"))
+_READ_OF_RESULTS: Final = frozenset(("tool_use_id", "content", "is_error"))
+_READ_OF_CALLS: Final = frozenset(("id", "name", "input", "caller"))
 # Claude Code's accounting line for Anthropic's service: it is no instruction, and its hash
 # would separate otherwise equal prompts in the prefix cache.
 ATTRIBUTION = "x-anthropic-billing-header:"
@@ -71,6 +75,7 @@ def conversation(system: Any, messages: Any) -> MessagesConversation:
         found.reader.newest = number >= newest
         role = text(entry.get("role"), f"{where}.role")
         content, place = entry.get("content"), f"{where}.content"
+        found.reader.note_unread("messages", entry, _READ)
         if role == "user":
             _user(found, content, place)
         elif role == "assistant":
@@ -123,6 +128,7 @@ def _user(found: MessagesConversation, content: Any, place: str) -> None:
         found.reader.newest = is_new and texts < 2
         if kind == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
+            found.reader.note_unread("messages.tool_result", block, _READ_OF_RESULTS)
             told = tool_result_parts(found.reader, block, where)
             found.turns.add_tool_result(call_id, told, block.get(MARK))
         elif kind == "tool_use":
@@ -140,6 +146,7 @@ def _assistant(found: MessagesConversation, content: Any, place: str) -> None:
     for where, block in iterate_objects(content, place):
         kind = type_of(block, where)
         if kind == "tool_use":
+            found.reader.note_unread("messages.tool_use", block, _READ_OF_CALLS)
             calls.append(with_cache_mark(_call(block, where), block))
         elif kind == "tool_result":
             raise unsupported(where, "a block of type `tool_result` stands in a user's turn only.")

@@ -45,6 +45,13 @@ def test_seconds_may_be_written_with_a_point(client, file_id) -> None:
     assert client.ask("POST", "/batches", json=asked).status_code == 200
 
 
+def test_an_endpoint_without_v1_is_the_same(client, file_id) -> None:
+    """Azure's documents spell it so."""
+    asked = {"input_file_id": file_id, **GOOD, "endpoint": "/chat/completions"}
+    made = client.ask("POST", "/batches", json=asked)
+    assert (made.status_code, made.json()["endpoint"]) == (200, "/v1/chat/completions")
+
+
 def test_what_is_no_json_and_what_is_missing(client) -> None:
     assert refused(client.ask("POST", "/batches", content=b"{")) == (400, None, None)
     assert refused(client.ask("POST", "/batches", json=GOOD)) == (400, None, "input_file_id")

@@ -21,6 +21,12 @@ def test_a_good_line_keeps_its_body_byte_for_byte() -> None:
     assert (line.number, line.custom_id, line.model, line.body) == (7, "a", "own", body)
 
 
+def test_an_endpoint_may_be_spelled_as_azure_does() -> None:
+    """Its documents write `/chat/completions`, in lines and for the batch."""
+    line = reader().read(json.dumps({**GOOD, "url": "/chat/completions"}).encode(), 1)
+    assert not isinstance(line, InputFault)
+
+
 @pytest.mark.parametrize("text", [b"", b"  ", b"\r"])
 def test_empty_lines_are_none(text: bytes) -> None:
     assert reader().read(text, 1) is None
@@ -35,6 +41,8 @@ def test_empty_lines_are_none(text: bytes) -> None:
         ({"custom_id": 5}, "invalid_type", "custom_id"),
         ({"method": "GET"}, "invalid_method", "method"),
         ({"url": "/v1/embeddings"}, "invalid_url", "url"),
+        ({"url": "/embeddings"}, "invalid_url", "url"),
+        ({"url": "/v2/chat/completions"}, "invalid_url", "url"),
         ({"body": []}, "invalid_json_line", "body"),
         ({"body": {}}, "missing_required_parameter", "body.model"),
         ({"body": {"model": "none"}}, "model_not_found", "body.model"),

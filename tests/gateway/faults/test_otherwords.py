@@ -40,6 +40,22 @@ def test_embeddings_without_usage_say_what_was_booked_and_that_it_is_an_estimate
     assert booked > 0
 
 
+@pytest.mark.parametrize("form", ["base64", "float", None])
+def test_vectors_come_in_the_encoding_that_was_asked_for(faulty, rule, answers, form) -> None:
+    """OpenAI's Node client asks for base64, and reads numbers as other vectors, silently."""
+    vectors = (
+        b'{"object":"list","data":[{"index":0,"embedding":[0.5,-1.25]}],"model":"m",'
+        b'"usage":{"prompt_tokens":2,"total_tokens":2}}'
+    )
+    faulty.alpha.rule = rule(answer=answers.whole(vectors))
+    asked = {"model": "api", "input": "some words", "encoding_format": form}
+    told = faulty.stack.post("/v1/embeddings", asked)
+    (item,) = told.json()["data"]
+    assert item["embedding"] == ("AAAAPwAAoL8=" if form == "base64" else [0.5, -1.25])
+    assert told.json()["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
+    assert (told.content == vectors) is (form != "base64")
+
+
 def test_only_usage_of_the_target_goes_without_the_word_estimated(faulty, rule, answers) -> None:
     usage = b',"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}'
     told = []

@@ -50,6 +50,15 @@ def test_only_the_model_changes_and_what_is_denied_goes() -> None:
     assert by_the_book(found, KIND)["include[]"] == [b"a", b"b"]
 
 
+def test_what_is_denied_goes_with_its_members() -> None:
+    kept = [FIELD % (b"model", b"m"), FIELD % (b"a[b]", b"1"), FIELD % (b"a[c][]", b"2")]
+    found = open_form(form(FIELD % (b"priority[x]", b"9"), *kept), KIND)
+    assert (found.body_for("m"), found.ignored()) == (form(*kept), ("priority",))
+    for name in (b"a[b", b"a[b]c", b"a[][b]", b"a[b][c]", b"[b]", b"a[%s]" % (b"b" * 65)):
+        with pytest.raises(RequestError, match="no plain name"):
+            open_form(form(FIELD % (name, b"1")), KIND)
+
+
 def test_a_quoted_boundary_and_further_parameters() -> None:
     text = form(FIELD % (b"a", b"1")).replace(b"xYz", b"x y:z")
     found = open_form(text, 'Multipart/Form-Data; charset=utf-8; boundary="x y:z"')

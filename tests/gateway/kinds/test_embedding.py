@@ -32,6 +32,12 @@ def test_embeddings_have_a_limit_of_their_own() -> None:
         assert caught.value.param == "input"
 
 
+def test_an_object_as_input_is_told_what_an_input_is() -> None:
+    """Jina's form; the words spoke of a whole number."""
+    with pytest.raises(RequestError, match=r"`input\[0\]` must be a string, not an object"):
+        asked("/v1/embeddings", input=[{"text": "a"}])
+
+
 def test_of_a_list_of_embeddings_the_longest_must_fit() -> None:
     assert asked("/v1/embeddings", input="one").extent is None
     assert asked("/v1/embeddings", input=[1, 2, 3]).extent is None  # one input of three tokens

@@ -78,6 +78,7 @@ def test_several_pictures_and_partial_ones_are_held_for() -> None:
         ({}, [("image", PNG), ("attachment", PNG)], "attachment"),
         ({}, [("image", PNG), ("mask[]", PNG)], "mask[]"),
         ({}, [("image", PNG), ("image", PNG)], "image"),
+        ({"n[a]": "9"}, [("image", PNG)], "n[a]"),
     ],
 )
 def test_what_is_no_edit_is_named(fields, files, param: str) -> None:

@@ -69,16 +69,26 @@ def test_whatever_is_sent_is_refused_or_plain(value) -> None:
     assert all(not isinstance(argument, dict | list) for argument in passed.values())
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
 @pytest.mark.parametrize("own", [True, False])
-def test_they_reach_targets_that_take_them_alone(own: bool) -> None:
+def test_they_reach_targets_that_take_them_alone(own: bool, path: str) -> None:
     sent = {"model": "m", "messages": MESSAGES, TEMPLATE_ARGUMENTS: {"enable_thinking": False}}
     body = IncomingBody(json.dumps(sent).encode(), "application/json", None, max_n=8)
-    asked = KIND_PATHS["/v1/chat/completions"].read(body)
+    asked = KIND_PATHS[path].read(body)
     assert asked.template_arguments
+    assert asked.ignored == ()
     if not own:
         asked = asked.without_template_arguments()
     told = json.loads(body_for(asked, upstream_model="u", own=own, max_tokens_cap=None, salt=None))
     assert (TEMPLATE_ARGUMENTS in told) is own
+
+
+def test_a_count_of_tokens_judges_them_as_a_chat_does() -> None:
+    sent = {"model": "m", "messages": MESSAGES, TEMPLATE_ARGUMENTS: {"chat_template": "x"}}
+    with pytest.raises(RequestError, match="is set by the engine itself"):
+        KIND_PATHS["/tokenize"].read(
+            IncomingBody(json.dumps(sent).encode(), "application/json", None, max_n=8)
+        )
 
 
 @pytest.mark.parametrize(

@@ -135,13 +135,22 @@ def with_part(disposition: str, value: str = "x") -> IncomingBody:
 @pytest.mark.parametrize(
     "disposition",
     ['name="url"', 'name="File_URL"', 'name="file[]"; filename="b.wav"', 'name="file_id"',
-     'name="speaker"; filename="b.wav"', 'name="File"; filename="b.wav"', 'name="audio"'],
+     'name="speaker"; filename="b.wav"', 'name="File"; filename="b.wav"', 'name="audio"',
+     'name="file[0]"', 'name="Input_Audio[data]"'],
 )  # fmt: skip
 def test_a_second_sound_is_refused(disposition: str) -> None:
     """Its target could write that one down, whose length nobody measured."""
     with pytest.raises(RequestError, match="the sound is sent in `file`, once") as caught:
         read_transcription(with_part(disposition))
     assert caught.value.row.status == 400
+
+
+def test_a_member_of_an_object_arrives_as_sdks_send_it() -> None:
+    """OpenAI's clients write `chunking_strategy: {type: server_vad}` so into a form."""
+    asked = read_transcription(with_part('name="chunking_strategy[type]"', "server_vad"))
+    assert asked.form is not None
+    assert asked.form.field("chunking_strategy[type]") == "server_vad"
+    assert b'name="chunking_strategy[type]"' in asked.form.body_for("theirs")
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,10 @@ def test_what_is_wrong_is_refused_by_name(stack) -> None:
     ):  # fmt: skip
         refused = stack.post(CONVERSATIONS, body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
+    made = answered(stack.post(CONVERSATIONS, {"items": []}))
+    for body in ({"items": []}, {}):
+        refused = stack.post(f"{CONVERSATIONS}/{made['id']}/items", body)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "items")
     assert stack.post(CONVERSATIONS, [1]).status_code == 400
     assert stack.get(f"{CONVERSATIONS}/conv_1").status_code == 404
 

@@ -218,3 +218,16 @@ def test_marks_are_kept_where_they_were_and_left_out_where_they_are_not_taken() 
         {"role": "assistant", "content": "e", "tool_calls": [call]},
         {"role": "tool", "content": "f", "tool_call_id": "t1"},
     ]
+
+
+def test_members_that_no_target_gets_are_named_wherever_they_stand() -> None:
+    messages = [
+        {**user([{**text("a"), "x": 1}]), "id": "u", "type": "message"},
+        {"role": "assistant", "usage": {"in": 1}, "content": [{**CALL, "x": 1, "caller": {}}]},
+        user([{**result("f"), "x": [1], "is_error": False}]),
+    ]
+    found = conversation(None, messages)
+    assert found.left_out == {
+        "messages.id", "messages.text.x", "messages.usage", "messages.tool_use.x",
+        "messages.tool_result.x",
+    }  # fmt: skip
