@@ -36,7 +36,9 @@ _COLOURS = {
     VerdictAction.LEAVE: theme.API_DEEP,
 }
 OPS, APIS = "ops", "APIs"
-_LINE_NAMES = {"gpu_rate": "GPU rate", "month_hours": "hours of the month"}
+_LINE_NAMES = {
+    "gpu_rate": "GPU rate", "month_hours": "hours of the month", "billed_hours": "hours billed",
+}  # fmt: skip
 
 
 def read_money(pusd: Exact) -> str:
@@ -97,6 +99,11 @@ def _pool_line(pool: PoolAssumptions) -> str:
         f"{pool.noun[0]} rate not known"
         if rate is None
         else f"{read_money(rate)} per {pool.noun[0]}-hour{source}",
+        *(
+            [f"on demand, billed {float(pool.billed_share):.0%} of the hours".replace("%", " %")]
+            if pool.billed_share != 1
+            else []
+        ),
         "ops not entered" if ops is None else f"ops {read_money(ops)} a week",
         "capacity not known"
         if each is None
