@@ -201,7 +201,10 @@ class PoolWay:
 
 
 def pool_ways(found: FleetVerdict, pool: str, terms: Sequence[Commitment]) -> list[PoolWay]:
-    """Judge the pool at its current rate and each commitment's; empty without a verdict."""
+    """Judge the pool at its current rate and each commitment's; empty without a verdict.
+
+    A reserved GPU is billed in every hour, whatever share of them is billed today.
+    """
     judged = [line.assumptions for line in found.judged if line.pool == pool]
     ways = []
     for assumptions in judged:
@@ -209,8 +212,11 @@ def pool_ways(found: FleetVerdict, pool: str, terms: Sequence[Commitment]) -> li
         offers = [("as contracted", rate)] + [
             (f"reserved for {term.months} months", rate * (1 - term.discount)) for term in terms
         ]
-        for name, offered in offers:
-            change = ScenarioChange(pusd_per_hour=None if offered == rate else offered)
+        for place, (name, offered) in enumerate(offers):
+            change = ScenarioChange(
+                pusd_per_hour=None if offered == rate else offered,
+                billed_share=Fraction(1) if place else None,
+            )
             ways.append(PoolWay(name, offered, changed(found, pool, change)))
     return ways
 

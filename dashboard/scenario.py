@@ -34,12 +34,14 @@ class ScenarioChange:
     volume_factor: Fraction = Fraction(1)
     month_hours: Exact | None = None
     movable: Mapping[str, Exact] | None = None
+    billed_share: Fraction | None = None
 
     @property
     def names(self) -> list[str]:
         """Return the names of the changed values."""
         given = {
             "GPU rate": self.pusd_per_hour is not None,
+            "hours billed": self.billed_share is not None,
             "ops": self.ops_pusd_per_week is not None,
             "capacity": self.capacity_factor != 1,
             "API prices": self.price_factor != 1,
@@ -67,6 +69,7 @@ def changed(found: FleetVerdict, pool: str, change: ScenarioChange) -> FleetVerd
         ops_origin=base.ops_origin if change.ops_pusd_per_week is None else "this scenario",
         capacity_per_minute=None if capacity is None else capacity * change.capacity_factor,
         models=tuple(_model(model, change) for model in base.models),
+        billed_share=base.billed_share if change.billed_share is None else change.billed_share,
     )
     month = found.sheet.month_hours if change.month_hours is None else change.month_hours
     sheet = AssumptionSheet(

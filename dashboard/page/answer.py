@@ -112,7 +112,7 @@ def _show_verdict(view: DashboardView, survey: Survey) -> None:
         return
     found = verdicts.fleet(view)
     whole = f"All teams, own {verdict.noun(found)}"
-    verdict.show_answer(found, question="" if view.team is None else whole)
+    verdict.show_answer(found, question="" if view.team is None else whole, scope=view.scope)
     if view.team is None:
         verdict.show_options(found)
         verdict.show_sheet(found, simulated=bool(labels(survey)), even=evens_of(survey))

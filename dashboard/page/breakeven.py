@@ -35,7 +35,7 @@ def show(view: DashboardView) -> None:
     theme.label(*labels(reads.survey(view)))
     found = verdicts.fleet(view) if view.viewer.sees_house else None
     if found is not None:
-        verdict.show_answer(found)
+        verdict.show_answer(found, scope=view.scope)
     basis = st.segmented_control(
         "Token basis of prices per token",
         list(TokenBasis),

@@ -61,7 +61,7 @@ def show(view: DashboardView) -> None:
     judged = verdicts.fleet(view) if view.viewer.sees_house and survey.contracts else None
     if judged is not None:
         theme.label(*labels(survey))
-        judgement.show_answer(judged)
+        judgement.show_answer(judged, scope=view.scope)
         _show_pool_ways(judged, survey)
         st.subheader("GPUs for what goes to APIs", anchor=False)
     traffic = _traffic(view, survey, labelled=judged is not None)

@@ -25,6 +25,8 @@ from ledger.economics.reserved_capacity import ReservedPlan
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
 from ledger.exports.verdict import verdict_csv
 from ledger.reports.month_even import MonthEven
+from ledger.reports.verdict_read import coverage_text
+from ledger.spans import Scope
 
 BECAUSE, WORTH = ", because ", ", worth "
 SOURCE_CHARACTERS = 32  # maximum length of a rate's source in the line below a verdict
@@ -36,7 +38,9 @@ _COLOURS = {
     VerdictAction.LEAVE: theme.API_DEEP,
 }
 OPS, APIS = "ops", "APIs"
-_LINE_NAMES = {"gpu_rate": "GPU rate", "month_hours": "hours of the month"}
+_LINE_NAMES = {
+    "gpu_rate": "GPU rate", "month_hours": "hours of the month", "billed_hours": "hours billed",
+}  # fmt: skip
 
 
 def read_money(pusd: Exact) -> str:
@@ -47,8 +51,11 @@ def read_money(pusd: Exact) -> str:
     return dollars_and_cents(pusd * reading.per_usd).replace("$", f"{reading.code}\u00a0", 1)
 
 
-def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
-    """Draw the sentence, its first part large, with the sheet in one line below."""
+def show_answer(verdict: FleetVerdict, *, question: str = "", scope: Scope | None = None) -> None:
+    """Draw the sentence, its first part large, with the sheet in one line below.
+
+    Below it stands how much of `scope` it is judged from, if that is little.
+    """
     head, _, rest = sentence(verdict, read_money).partition(BECAUSE)
     reason = f"because {rest}" if rest else ""
     if verdict.action is None and len(verdict.pools) == 1:
@@ -62,6 +69,8 @@ def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
         reason,
         _colour(verdict),
     )
+    if scope is not None and (note := coverage_text(verdict, scope)) is not None:
+        st.caption(note)
     st.caption(formatting.quote(sheet_line(verdict)))
 
 
@@ -97,6 +106,11 @@ def _pool_line(pool: PoolAssumptions) -> str:
         f"{pool.noun[0]} rate not known"
         if rate is None
         else f"{read_money(rate)} per {pool.noun[0]}-hour{source}",
+        *(
+            [f"on demand, billed {float(pool.billed_share):.0%} of the hours".replace("%", " %")]
+            if pool.billed_share != 1
+            else []
+        ),
         "ops not entered" if ops is None else f"ops {read_money(ops)} a week",
         "capacity not known"
         if each is None

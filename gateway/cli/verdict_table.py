@@ -25,8 +25,8 @@ def options_table(pools: Sequence[dict[str, Any]]) -> object:
 def comparators_table(comparators: Sequence[ComparedLine], money: Callable[[int], str]) -> object:
     """Return what each API would have charged within the SLO; `money` formats pico-USD."""
     cells = [
-        [line.model, line.comparator, f"{line.tokens:,}", money(line.avoided_pusd)]
+        [line.model, line.pool, line.comparator, f"{line.tokens:,}", money(line.avoided_pusd)]
         for line in comparators
     ]
-    columns = ("model", "comparator", ">tokens, input + output", ">would have cost")
+    columns = ("model", "pool", "comparator", ">tokens, input + output", ">would have cost")
     return table("What own engines served inside the SLO, at API prices", columns, cells)

@@ -80,6 +80,7 @@ class PoolAssumptions:
     ops are entered. `capacity_per_minute` is tokens of one engine inside the SLO. `answers` and
     `failures` are attempts of the period in which this pool's traffic was measured; failures
     include refused requests. `answers` is `None` if unknown, as for traffic that a person stated.
+    `billed_share` is below 1 where GPUs are rented on demand and do not run in every hour.
     """
 
     pool: str
@@ -101,6 +102,7 @@ class PoolAssumptions:
     models: tuple[ModelAssumption, ...] = ()
     answers: int | None = None
     failures: int = 0
+    billed_share: Fraction = Fraction(1)
 
     def lines(self) -> list[Assumption]:
         """Return the pool's lines of the sheet."""
@@ -125,6 +127,14 @@ class PoolAssumptions:
                 self.capacity_origin,
             ),
         ]  # fmt: skip
+        if self.billed_share != 1:
+            found.append(
+                Assumption(
+                    "billed_hours", self.pool, _decimal(self.billed_share * 100, 2),
+                    "% of the month's hours", AssumptionSource.MEASURED,
+                    "on demand: hours billed in the period",
+                )
+            )  # fmt: skip
         for model in self.models:
             price = model.pusd_per_token
             stays = ModelResidency.NOT_KNOWN

@@ -212,6 +212,8 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
         return _without(pool, curve, UNBILLED)
     if pool.engines == 0:
         return _without(pool, curve, "no engine runs")
+    if not pool.billed_share:
+        return _without(pool, curve, "its engines ran in no hour of this period")
     if (reason := _lacking_traffic(pool)) is not None:
         return _without(pool, curve, reason)
     options = _options(sheet, pool, curve)
@@ -276,7 +278,11 @@ def _options(
 
 def _month_of_one(sheet: AssumptionSheet, pool: PoolAssumptions) -> Fraction:
     """Return the monthly cost of one engine's GPUs."""
-    return Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
+    return Fraction(pool.pusd_per_hour or 0) * pool.count_each * _billed_hours(sheet, pool)
+
+
+def _billed_hours(sheet: AssumptionSheet, pool: PoolAssumptions) -> Fraction:
+    return pool.billed_share * sheet.month_hours
 
 
 def _option(
@@ -351,7 +357,7 @@ def _shifts(
 ) -> tuple[VerdictShift, ...]:
     """Return the nearest rate, ops cost and API price factor that change the best number."""
     allowed = [option for option in options if option.allowed and option is not best]
-    hours = Fraction(pool.count_each) * sheet.month_hours
+    hours = pool.count_each * _billed_hours(sheet, pool)
     rates: list[tuple[Fraction, bool, int]] = []
     factors: list[tuple[Fraction, bool, int]] = []
     api = Fraction(best.api_pusd or 0)

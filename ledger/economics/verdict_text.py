@@ -60,8 +60,10 @@ def shift_text(
         share = float(shift.value)
         prices = f"{share:.0f} times" if share >= MANY_TIMES else f"{share * 100:.0f} % of"
         return f"API prices {side} {prices} today's: {goal}."
-    rate = f"{side} {money(shift.value)}" if shift.value >= PUSD_PER_CENT else "near zero"
-    return f"A rate {rate} per {assumptions.noun[0]}-hour: {goal}."
+    rate = f"A rate {side} {money(shift.value)}"
+    if shift.value < PUSD_PER_CENT:
+        rate = "A rate not near zero" if shift.is_above else "A rate near zero"
+    return f"{rate} per {assumptions.noun[0]}-hour: {goal}."
 
 
 def count_text(gpus: int, assumptions: PoolAssumptions) -> str:

@@ -68,6 +68,14 @@ class BilledOps:
         """Return ops of a part in whole pico-USD. Adjacent parts add up to the whole."""
         return round(self.until(end_us)) - round(self.until(start_us))
 
+    def of_days(self, start_us: int, end_us: int) -> int:
+        """Return ops between two midnights: as in bills, an hour is of the day in which it begins.
+
+        In zones that are offset by half an hour, midnight cuts an hour.
+        """
+        first_us = start_us if start_us <= self.start_us else _next_hour_us(start_us)
+        return self.between(first_us, _next_hour_us(end_us))
+
 
 def billed_ops(
     contract: ContractVersion,
@@ -78,8 +86,12 @@ def billed_ops(
 ) -> BilledOps:
     """Return the ops of the hours that `pool_bill` bills with the same arguments."""
     until = midnight_us(contract.until, days=1)
-    end_us = scope.end_us if until is None else min(scope.end_us, until)
-    span_us = sum(cell.span_us for cell in closed if cell.pool == contract.pool)
+    mine = [cell for cell in closed if cell.pool == contract.pool]
+    end_us = scope.end_us
+    if mine:  # a closed hour that the scope's end cuts is billed whole
+        end_us = max(end_us, min(rest.from_us, _next_hour_us(end_us)))
+    end_us = end_us if until is None else min(end_us, until)
+    span_us = sum(cell.span_us for cell in mine)
     span_us += max(0, end_us - rest.from_us)
     return BilledOps(versions or [contract], end_us - span_us, end_us)
 
@@ -134,6 +146,10 @@ def ops_pusd(versions: Sequence[ContractVersion], start_us: int, end_us: int) ->
         total += _ops_of(current, until_us - at_us)
         at_us, current = until_us, version
     return total + _ops_of(current, max(0, end_us - at_us))
+
+
+def _next_hour_us(at_us: int) -> int:
+    return -(-at_us // HOUR_US) * HOUR_US
 
 
 def _first_day_us(recorded_us: int) -> int:

@@ -55,7 +55,7 @@ def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> l
     for part in zone.days(scope):
         first = zone.day(part.start_us)[0]
         spent = (api.get(first, 0), used.get(first, 0), idle.get(first, 0))
-        paid = sum(each.between(part.start_us, part.end_us) for each in ops)
+        paid = sum(each.of_days(part.start_us, part.end_us) for each in ops)
         days.append(DaySpend(part.start_us, part.end_us, *spent, paid, adjusted.get(first, 0)))
     return days
 

@@ -68,6 +68,7 @@ class PoolReads:
     contract: ContractVersion
     capability: PoolCapability | None
     kinds: frozenset[str] | None
+    billed_share: Fraction = Fraction(1)
 
 
 def fleet_verdict(
@@ -124,6 +125,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
             models=tuple(models),
             answers=answers,
             failures=failures,
+            billed_share=pool.billed_share,
         ),
         curve,
     )

@@ -127,7 +127,8 @@ def month_pace(
         for pool, known in rates.items()
         if team is None and known.versions[-1].billing != ON_DEMAND
     }
-    hours, unknown = _pool_hours(connection, days, rates, team)
+    hours, free = _pool_hours(connection, days, rates, team)
+    unknown: set[str] = set()
     certain, by_day = Fraction(0), []
     for day in coming:
         costs: dict[str, Fraction] = {}  # of an hour in which all of a pool's GPUs run
@@ -138,6 +139,7 @@ def month_pace(
             elif pool in fixed:
                 certain += bill
             else:
+                unknown |= {pool} & free if bill else set()
                 costs[pool] = bill * HOUR_US / (day.end_us - day.start_us)
         by_day.append(costs)
     if team is None and coming:
@@ -165,7 +167,8 @@ def _pool_hours(
 ) -> tuple[list[dict[str, Fraction]], set[str]]:
     """Return the paid hours of all GPUs of a pool, for each day and by pool.
 
-    The second value lists pools booked at a rate of zero, whose bills show no hours.
+    The second value lists pools booked at a rate of zero, whose bills show no hours: at another
+    rate their cost is unknown.
     """
     found: list[dict[str, Fraction]] = [{} for _ in days]
     unknown: set[str] = set()

@@ -52,7 +52,7 @@ class PoolLine:
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """Charge of one comparator for what own engines served inside the SLO."""
+    """Charge of one comparator for what one pool's engines served inside the SLO."""
 
     model: str
     comparator: str
@@ -60,6 +60,7 @@ class ComparedLine:
     avoided_pusd: int
     tokens: int
     scaled: bool
+    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def report(connection: Connection, scope: Scope) -> Report:
                 comparison.avoided_pusd,
                 comparison.tokens_in_slo,
                 comparison.scaled,
+                comparison.pool,
             )
             for comparison in comparisons(connection, scope)
         ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ledger.reports.survey import Survey
+from ledger.spans import DAY_US
 
 
 class SpendSeries(StrEnum):
@@ -68,10 +69,11 @@ def _open(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
 
 def _ops(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for ops in survey.ops:
+        part = ops.of_days if survey.bucket_us == DAY_US else ops.between
         at_us = ops.start_us
         while at_us < ops.end_us:
             start_us, end_us = survey.bucket_of(at_us)
-            yield start_us, SpendSeries.OPS, ops.between(at_us, end_us)
+            yield start_us, SpendSeries.OPS, part(at_us, end_us)
             at_us = end_us
 
 

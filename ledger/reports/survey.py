@@ -7,6 +7,7 @@ Statements are in `ledger.queries`, the arithmetic is in `ledger.economics` and 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ from ledger.queries.reads import (
 )
 from ledger.queries.rollups import RollupProgress, read_consistently
 from ledger.reporting_zone import UTC_DAYS, ReportingZone, reporting_zone
+from ledger.reports.billed_share import billed_shares
 from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
 from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
 from ledger.reports.fleet_sheet import PoolReads, SheetReads, fleet_verdict
@@ -280,12 +282,15 @@ class _Books:
         at_us = max([self._scope.end_us, *(contract.recorded_us for contract in contracts)])
         sources = ops_sources(self._connection, at_us)
         reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused, sources)
+        rests = [self._open_hours_of(contract) for contract in contracts]
+        shares = billed_shares(self._connection, self._scope, contracts, rests)
         pools = [
             PoolReads(
                 bill,
                 contract,
                 looks[bill.pool].capability if bill.pool in looks else None,
                 kinds.get(bill.pool),
+                shares.get(bill.pool, Fraction(1)),
             )
             for bill, contract in zip(bills, contracts, strict=True)
         ]

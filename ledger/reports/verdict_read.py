@@ -42,14 +42,7 @@ class PeriodVerdict:
     @property
     def coverage_note(self) -> str | None:
         """Return a note if the ledger covers too little of the period, else `None`."""
-        period = (self.scope.end_us - self.scope.start_us) / HOUR_US
-        held = float(self.books["hours"] or 0)
-        if not self.verdict.judged or held >= LEAST_COVERAGE * period:
-            return None
-        return (
-            f"It is judged from {held:,.1f} of the period's {period:,.0f} hours: the books have no "
-            "more of own GPUs."
-        )
+        return coverage_text(self.verdict, self.scope)
 
     def described(self) -> dict[str, Any]:
         """Return the period, `books` and `verdict` for JSON."""
@@ -82,6 +75,18 @@ def read_verdict(
     books = _books(found, verdict)
     even = evens_of(found, month_hours)
     return PeriodVerdict(everyone, verdict, books, simulated, found.adjusted_pusd, even)
+
+
+def coverage_text(verdict: FleetVerdict, scope: Scope) -> str | None:
+    """Return a note if billed hours cover too little of the scope of a verdict, else `None`."""
+    period = (scope.end_us - scope.start_us) / HOUR_US
+    held = float(max((pool.assumptions.hours for pool in verdict.judged), default=period))
+    if held >= LEAST_COVERAGE * period:
+        return None
+    return (
+        f"It is judged from {held:,.1f} of the period's {period:,.0f} hours: the books have no "
+        "more of own GPUs."
+    )
 
 
 def evens_of(found: Survey, month_hours: Exact = HOURS_OF_A_MONTH) -> tuple[MonthEven, ...]:

@@ -119,3 +119,15 @@ def test_the_same_sentence_everywhere(page, books, text_of, month, how) -> None:
 def _plain(text: str) -> str:
     """Without the comma and the space at which a page breaks the sentence in two."""
     return re.sub(r"\s+", " ", text.replace(", because", " because"))
+
+
+def test_pages_say_from_how_few_hours_they_judge(page, books, text_of, month) -> None:
+    """Two days of books were read as thirty; the report alone said so."""
+    young = books(peak=9.0, days=2, seed=3)
+    for name in ("answer", "breakeven", "plan"):
+        found = re.search(
+            r"judged from (\S+) of the period's 72[01] hours", text_of(page(name, young.url))
+        )
+        assert found is not None, name
+        assert 40 < float(found[1]) <= 48
+        assert "judged from" not in text_of(page(name, month.url)), name

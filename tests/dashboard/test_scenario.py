@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
+from dashboard.planning import pool_ways
 from dashboard.scenario import ScenarioChange, changed
 from ledger.economics.assumptions import (
     AssumptionSheet,
@@ -12,6 +13,7 @@ from ledger.economics.assumptions import (
     PoolAssumptions,
 )
 from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.purchase import Commitment
 from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 from ledger.money import PUSD_PER_USD
 
@@ -73,3 +75,12 @@ def test_what_is_declared_movable_is_priced_and_may_leave() -> None:
     assert found.pools[0].options[0].allowed
     unpriced = replace(POOL.models[1], pusd_per_token=None)
     assert not unpriced.pusd_per_token
+
+
+def test_a_commitment_is_paid_in_every_hour() -> None:
+    """On demand for half of the hours: a third off is dearer, since no night is free."""
+    pool = replace(POOL, billed_share=Fraction(1, 2))
+    found = judge(AssumptionSheet((pool,)), {"p": CURVE})
+    today, reserved = pool_ways(found, "p", [Commitment(12, Fraction(1, 3))])
+    assert today.verdict.pools[0].options[2].gpu_pusd == 360 * PUSD_PER_USD
+    assert reserved.verdict.pools[0].options[2].gpu_pusd == 480 * PUSD_PER_USD

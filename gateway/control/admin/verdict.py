@@ -18,7 +18,8 @@ class ReadVerdictInput(msgspec.Struct, forbid_unknown_fields=True):
         int, msgspec.Meta(ge=1, le=DAYS_MOST, description="the last so many days of traffic")
     ] = DAYS
     month: (
-        Annotated[str, msgspec.Meta(description="a calendar month (UTC) instead, YYYY-MM")] | None
+        Annotated[str, msgspec.Meta(description="a calendar month of `timezone` instead, YYYY-MM")]
+        | None
     ) = None
 
 

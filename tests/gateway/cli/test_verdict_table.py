@@ -28,8 +28,8 @@ def test_each_option_is_a_row() -> None:
 
 def test_what_apis_would_have_charged_is_a_row_each() -> None:
     console = Console(width=200, record=True)
-    line = ComparedLine("chat", "openai/gpt-4o-mini", 0, 1_500_000, 12_000, scaled=False)
+    line = ComparedLine("chat", "openai/gpt-4o-mini", 0, 1_500_000, 12_000, scaled=False, pool="p1")
     console.print(comparators_table([line], lambda pusd: f"{pusd} pUSD"))
     text = console.export_text()
-    for shown in ("openai/gpt-4o-mini", "12,000", "1500000 pUSD"):
+    for shown in ("p1", "openai/gpt-4o-mini", "12,000", "1500000 pUSD"):
         assert shown in text

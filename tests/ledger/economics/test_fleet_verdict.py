@@ -225,3 +225,22 @@ def test_the_best_is_the_cheapest_allowed_and_its_worth_is_the_difference(case) 
             assert option.total_pusd >= option.gpu_pusd + (option.ops_pusd or 0)
     if found.action is not VerdictAction.KEEP:
         assert found.worth_pusd == totals[pool.engines] - totals[found.best.engines] >= 0
+
+
+def test_a_month_on_demand_costs_the_hours_that_are_billed() -> None:
+    """Engines that stop at night once counted for every hour of the month."""
+    half = verdict(billed_share=Fraction(1, 2))
+    assert told(half) == told(verdict(pusd_per_hour=PUSD_PER_USD // 4))
+    assert [line["gpu_usd"] for line in describe(half)["options"]] == [
+        "0.00", "180.00", "360.00", "540.00",
+    ]  # fmt: skip
+    rates = [shift.value for shift in half.pools[0].shifts if shift.name == "gpu_rate"]
+    whole = verdict(pusd_per_hour=PUSD_PER_USD // 4).pools[0].shifts
+    assert rates == [2 * shift.value for shift in whole if shift.name == "gpu_rate"]
+    (line,) = [line for line in half.sheet.lines if line.name == "billed_hours"]
+    assert (line.value, line.unit) == ("50", "% of the month's hours")
+
+
+def test_engines_that_never_ran_have_no_verdict() -> None:
+    found = describe(verdict(billed_share=Fraction(0)))
+    assert found["sentence"] == "No verdict for pool p: its engines ran in no hour of this period."

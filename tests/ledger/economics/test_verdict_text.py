@@ -90,5 +90,12 @@ def test_a_value_far_from_todays_is_told_so_that_it_can_be_read(name, value, sai
     assert shift_text(shift, pool.assumptions) == said
 
 
+def test_a_rate_of_zero_is_told_what_a_higher_one_changes() -> None:
+    """A GPU that is paid for once read: "a rate near zero: 1 GPU"."""
+    (pool,) = verdict(rate=Fraction(PUSD_PER_USD, 10)).pools
+    shift = VerdictShift("gpu_rate", "p", Fraction(PUSD_PER_USD, 250), is_above=True, gpus=1)
+    assert shift_text(shift, pool.assumptions) == "A rate not near zero per GPU-hour: 1 GPU."
+
+
 def test_without_any_pool_there_is_nothing_to_keep() -> None:
     assert sentence(judge(AssumptionSheet(()), {})).startswith("No own GPU is configured")

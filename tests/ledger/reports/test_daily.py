@@ -5,13 +5,15 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert
+from sqlalchemy import insert, select, update
 
+from ledger.economics.cost import TokenBasis
 from ledger.exports.focus import focus_rows
 from ledger.exports.focus_columns import FOCUS_1_4
 from ledger.orm import tables as orm
 from ledger.reporting_zone import ReportingZone, declare_zone
 from ledger.reports.daily import spend_by_day
+from ledger.reports.survey import survey
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import LedgerRepository
 
@@ -21,6 +23,7 @@ DAYS = [date(2026, 10, 24) + timedelta(days=number) for number in range(10)]
 FIRST_US = ReportingZone().midnight_us(DAYS[0])
 NAMES = [column.name for column in FOCUS_1_4.columns]
 USED, IDLE, LOST = 11, 7, 3
+WEEK_S = 7 * 24 * 3_600
 
 
 def midnights() -> list[int]:
@@ -155,3 +158,30 @@ def test_adjustments_are_of_the_day_that_was_billed_and_of_no_team(crowded, adju
     assert day.adjusted_pusd == 7
     assert day.total_pusd == day.api_pusd + day.own_pusd + day.idle_pusd + day.ops_pusd + 7
     assert not any(day.adjusted_pusd for day in (*team, *before))
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_ops_of_a_day_are_those_of_the_hours_that_begin_in_it(crowded, name: str) -> None:
+    """Midnight of Kolkata cuts an hour: half of its ops counted in one month or in the other."""
+    engine, _, hours = crowded
+    changed_us = FIRST_US + 5 * DAY_US
+    with engine.begin() as connection:
+        connection.execute(update(orm.GpuContractRow).values(ops_seconds_per_week=WEEK_S))
+        (row,) = connection.execute(select(*orm.GpuContractRow.__table__.columns)).mappings()
+        rates = [(0, 5), (changed_us, 70)]
+        connection.execute(update(orm.GpuContractRow).values(ops_pusd_per_hour=rates[0][1]))
+        connection.execute(insert(orm.GpuContractRow), {
+            **row, "id": 2, "recorded_us": changed_us - 1, "ops_pusd_per_hour": rates[1][1],
+        })  # fmt: skip
+    zone = ReportingZone(name)
+    cuts = [zone.midnight_us(day) for day in DAYS]
+    with engine.connect() as connection:
+        together = spend_by_day(connection, Scope(cuts[0], cuts[-1]), zone)
+        for day in together:
+            scope = Scope(day.start_us, day.end_us)
+            begun = [hour for hour in hours if scope.start_us <= hour < scope.end_us]
+            ops = sum(rates[hour >= changed_us][1] for hour in begun)
+            assert day.ops_pusd == ops
+            assert spend_by_day(connection, scope, zone) == [day], "a day alone"
+            found = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+            assert found.standing.fixed.ops_pusd == ops

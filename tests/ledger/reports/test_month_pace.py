@@ -146,3 +146,12 @@ def test_hours_that_were_free_tell_no_pace(engine) -> None:
         ])  # fmt: skip
         close_hours(connection, DAY - HOUR_US, lambda _: 0)
     assert read(engine).unknown == ("chat",)
+
+
+@pytest.mark.parametrize("billing", ["reserved", "owned", "on_demand"])
+def test_gpus_that_are_free_have_a_known_rate(engine, billing: str) -> None:
+    """A pool at $0 was named as one whose rate is not known."""
+    with engine.begin() as connection:
+        connection.execute(insert(orm.GpuContractRow), [contract(0, FIRST, billing=billing)])
+        close_hours(connection, DAY, lambda _: 0)
+    assert (read(engine).unknown, read(engine, "search").unknown) == ((), ())
