@@ -10,7 +10,7 @@ clock time in seconds.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, RowKey
+from router.estimate_rows import EstimateRows, KeyedEstimator, RowKey
 from router.estimator_rules import AGING_S, CACHED_HALF_LIFE_S, share_left
 from router.target_output import SLOTS, target_key
 
@@ -31,7 +31,7 @@ class ShareRow(NamedTuple):
     seen_s: float
 
 
-class CachedShare:
+class CachedShare(KeyedEstimator):
     """Cached shares by target. All workers of a host read each new observation at once."""
 
     def __init__(
@@ -41,11 +41,7 @@ class CachedShare:
     ) -> None:
         """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // SHARE_CELLS - 1
-        self._rows = EstimateRows(SHARE_CELLS, slots, _SEEN, cells, placed)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._rows.close()
+        super().__init__(EstimateRows(SHARE_CELLS, slots, _SEEN, cells, placed), _AGED, _age)
 
     def observe(self, target: str, readable: int, cached: int, now_s: float) -> None:
         """Record an answer with `readable` prompt tokens, `cached` of them charged as cached."""
@@ -68,14 +64,6 @@ class CachedShare:
             return prior
         read, count = _within(view.tolist())  # type: ignore[arg-type]  # as above
         return (PRIOR_WEIGHT * prior + read) / (PRIOR_WEIGHT + count)
-
-    def age(self, now_s: float) -> None:
-        """Fade old observations of every target, and drop targets that are not used."""
-        self._rows.age(now_s, _AGED, _age)
-
-    def forget(self, target: str | None) -> int:
-        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
-        return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[ShareRow]:
         """Yield the share of every target, in no order."""

@@ -167,6 +167,27 @@ class EstimateRows:
         return self._cells[start : start + self._width]
 
 
+class KeyedEstimator:
+    """Estimator whose state is one row for each key; `fade` ages a row since its cell `aged`."""
+
+    def __init__(
+        self, rows: EstimateRows, aged: int, fade: Callable[[list[float], float], None]
+    ) -> None:
+        self._rows, self._aged, self._fade = rows, aged, fade
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._rows.close()
+
+    def age(self, now_s: float) -> None:
+        """Fade old observations of every key, and drop keys that are not used."""
+        self._rows.age(now_s, self._aged, self._fade)
+
+    def forget(self, name: str | None, owner: str | None = None) -> int:
+        """Drop the rows that match both (`None` matches all) and return how many were dropped."""
+        return self._rows.forget(name, owner)
+
+
 class _Place:
     """Place of a key's row, as this process knows it; `changed` is the mark when it had none."""
 

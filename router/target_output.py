@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, RowKey, number_of
+from router.estimate_rows import EstimateRows, KeyedEstimator, RowKey, number_of
 from router.estimator_rules import (
     AGING_S,
     OVERRUN_HALF_LIFE_S,
@@ -70,7 +70,7 @@ class OutputRow(NamedTuple):
     seen_s: float
 
 
-class TargetOutput:
+class TargetOutput(KeyedEstimator):
     """Bounds of output by target. All workers of a host read each new observation at once."""
 
     def __init__(
@@ -80,12 +80,8 @@ class TargetOutput:
     ) -> None:
         """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // OUTPUT_CELLS - 1
-        self._rows = EstimateRows(OUTPUT_CELLS, slots, _SEEN, cells, placed)
+        super().__init__(EstimateRows(OUTPUT_CELLS, slots, _SEEN, cells, placed), _AGED, _age)
         self._looked_at, self._has_overruns = -1.0, False  # by the rows' mark
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._rows.close()
 
     def observe_overrun(
         self, target: str, tokens: int, now_s: float, *, team: str = "", thinks: bool = False
@@ -166,14 +162,6 @@ class TargetOutput:
         """Return the fastest recent rate; `None` until a step of the estimate reached an answer."""
         view = self._rows.look(target_key(target))
         return None if view is None or not view[_COUNT] else _rate(view[_RATE])
-
-    def age(self, now_s: float) -> None:
-        """Fade old observations of every target, and drop targets that are not used."""
-        self._rows.age(now_s, _AGED, _age)
-
-    def forget(self, target: str | None) -> int:
-        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
-        return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[OutputRow]:
         """Yield the learned bounds of every target, in no order."""

@@ -10,7 +10,7 @@ teams saw (`router.team_peaks`). Observations halve in a day. State is one row o
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from router.estimate_rows import FIRST, EstimateRows, RowKey
+from router.estimate_rows import FIRST, EstimateRows, KeyedEstimator, RowKey
 from router.estimator_rules import AGING_S, PROMPT_HALF_LIFE_S, share_left
 from router.target_output import MARGIN, SLOTS, target_key
 from router.team_peaks import TeamPeak
@@ -48,7 +48,7 @@ class PromptRow(NamedTuple):
     seen_s: float
 
 
-class TargetPrompts:
+class TargetPrompts(KeyedEstimator):
     """Bounds of prompts by target. All workers of a host read each new observation at once."""
 
     def __init__(
@@ -58,11 +58,7 @@ class TargetPrompts:
     ) -> None:
         """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // PROMPT_CELLS - 1
-        self._rows = EstimateRows(PROMPT_CELLS, slots, _SEEN, cells, placed)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._rows.close()
+        super().__init__(EstimateRows(PROMPT_CELLS, slots, _SEEN, cells, placed), _AGED, _age)
 
     def observe(self, target: str, overrun: PromptOverrun, now_s: float, *, team: str = "") -> None:
         """Record a prompt of a team that was billed beyond its bound."""
@@ -82,14 +78,6 @@ class TargetPrompts:
         """Return the overrun that a team's next prompt is held for; `None` if none was observed."""
         view = self._rows.look(target_key(target))
         return None if view is None else _held(*(peak.seen(view, team) for peak in _PEAKS))
-
-    def age(self, now_s: float) -> None:
-        """Fade old observations of every target, and drop targets that are not used."""
-        self._rows.age(now_s, _AGED, _age)
-
-    def forget(self, target: str | None) -> int:
-        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
-        return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[PromptRow]:
         """Yield the maximum overrun of any team at every target, in no order."""

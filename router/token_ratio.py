@@ -13,7 +13,7 @@ from enum import IntEnum
 from math import ceil, sqrt
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, RowKey
+from router.estimate_rows import EstimateRows, KeyedEstimator, RowKey
 from router.estimator_rules import (
     AGING_S,
     CONTEXT_MARGIN,
@@ -73,7 +73,7 @@ class RatioRow(NamedTuple):
     margin: float
 
 
-class TokenRatio:
+class TokenRatio(KeyedEstimator):
     """Estimates and bounds of prompts. `now_s` is wall clock time in seconds."""
 
     def __init__(
@@ -83,11 +83,7 @@ class TokenRatio:
     ) -> None:
         """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // ROW_CELLS - 1
-        self._rows = EstimateRows(ROW_CELLS, slots, _SEEN, cells, placed)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._rows.close()
+        super().__init__(EstimateRows(ROW_CELLS, slots, _SEEN, cells, placed), _AGED, _age)
 
     def estimate(self, key: RowKey, size_bytes: int) -> tuple[int, int]:
         """Return (estimate, bound) of a prompt in tokens; the estimate never exceeds the bound."""
@@ -135,14 +131,6 @@ class TokenRatio:
         view[_SIZE], view[_TOKENS], view[_COUNT] = size_sum, token_sum, row[_COUNT] + 1.0
         view[_SEEN] = now_s
         return None
-
-    def age(self, now_s: float) -> None:
-        """Fade old observations of every key, and drop keys that are not used."""
-        self._rows.age(now_s, _AGED, _age)
-
-    def forget(self, model: str | None, team: str | None) -> int:
-        """Drop the rows that match `model` and `team` (`None` matches all) and return how many."""
-        return self._rows.forget(model, team)
 
     def rows(self) -> Iterator[RatioRow]:
         """Yield the learned values of every key, in no order."""
