@@ -11,9 +11,11 @@ from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    ColumnClause,
     ColumnElement,
     Connection,
     Engine,
+    Select,
     TableClause,
     Text,
     cast,
@@ -136,16 +138,8 @@ class SourceDatabase:
         key, there = COLUMNS[name][0], self.columns_of(connection, name)
         if key not in there:
             return
-        after = ""
-        source, selected = _source(name), _selected(name, there)
-        place = source.c[key]
-        while True:
-            query = select(*selected).where(place > after).order_by(place).limit(BATCH)
-            batch = connection.execute(query).mappings().all()
-            yield from map(dict, batch)
-            if len(batch) < BATCH:
-                return
-            after = batch[-1][key]
+        query, place = select(*_selected(name, there)), _source(name).c[key]
+        yield from _batches(connection, query, (place,), ("",))
 
     def budgets_beside(self, connection: Connection) -> dict[str, int]:
         """Return the number of budgets in tables that are not imported, by table."""
@@ -167,21 +161,9 @@ class SourceDatabase:
 
     def spend_of(self, connection: Connection, start: datetime, end: datetime) -> Iterator[Row]:
         """Yield the spending rows of a span, a batch at a time."""
-        selected = _selected(SPEND, self.columns_of(connection, SPEND))
         place = _source(SPEND).c.startTime, _source(SPEND).c.request_id
-        after: tuple[datetime, str] = (start, "")
-        while True:
-            query = (
-                select(*selected)
-                .where(tuple_(*place) > after, place[0] < end)
-                .order_by(*place)
-                .limit(BATCH)
-            )
-            batch = connection.execute(query).mappings().all()
-            yield from map(dict, batch)
-            if len(batch) < BATCH:
-                return
-            after = batch[-1]["startTime"], batch[-1]["request_id"]
+        query = select(*_selected(SPEND, self.columns_of(connection, SPEND))).where(place[0] < end)
+        yield from _batches(connection, query, place, (start, ""))
 
     def daily_days(self, connection: Connection) -> dict[str, int]:
         """Return the days with daily sums, and the number of requests in each."""
@@ -194,15 +176,8 @@ class SourceDatabase:
     def daily_of(self, connection: Connection, day: str) -> Iterator[Row]:
         """Yield the daily sums of a day, a batch at a time."""
         place, selected = _source(DAILY).c, _selected(DAILY, self.columns_of(connection, DAILY))
-        after = ""
-        while True:
-            where = (place.date == day, place.id > after)
-            query = select(*selected).where(*where).order_by(place.id).limit(BATCH)
-            batch = connection.execute(query).mappings().all()
-            yield from map(dict, batch)
-            if len(batch) < BATCH:
-                return
-            after = batch[-1]["id"]
+        query = select(*selected).where(place.date == day)
+        yield from _batches(connection, query, (place.id,), ("",))
 
     def teams_of_day(self, connection: Connection, day: str) -> dict[str, str]:
         """Return the team of each key that belonged to exactly one team on a day."""
@@ -213,6 +188,23 @@ class SourceDatabase:
         query = select(place.api_key, first).where(place.date == day).group_by(place.api_key)
         found = connection.execute(query.having(first == last))
         return {str(key): str(team) for key, team in found}
+
+
+def _batches(
+    connection: Connection,
+    query: Select[Any],
+    place: tuple[ColumnClause[Any], ...],
+    after: tuple[Any, ...],
+) -> Iterator[Row]:
+    """Yield the rows of a query behind `after`, ordered by their `place`, a batch at a time."""
+    ordered = query.order_by(*place).limit(BATCH)
+    while True:
+        behind = place[0] > after[0] if len(place) == 1 else tuple_(*place) > after
+        batch = connection.execute(ordered.where(behind)).mappings().all()
+        yield from map(dict, batch)
+        if len(batch) < BATCH:
+            return
+        after = tuple(batch[-1][part.name] for part in place)
 
 
 @cache
