@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from dashboard.data.reads import DashboardView, argument, engine, query, read
 from dashboard.viewer import ViewerScope
 from ledger.fleet.driftnotes import DriftNote, read_drift
+from ledger.fleet.samples import FleetSample
 from ledger.fleet.upkeepnotes import UpkeepNote, read_notes
 from ledger.overrides import Override
 from ledger.overrides import overrides as read_overrides
@@ -32,7 +33,7 @@ def drift() -> dict[str, DriftNote]:
 @query(ViewerScope.HOUSE, teams=False)
 def engines(
     connection: Connection, view: DashboardView
-) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
+) -> tuple[list[FleetSample], list[FleetSample], int]:
     """Return every engine's latest sample, a thinned history, and the history's bucket in us."""
     first = queries.first_sample_us(connection, view.scope)
     length = view.span_us if first is None else view.scope.end_us - first

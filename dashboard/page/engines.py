@@ -25,8 +25,8 @@ from dashboard.sections.enginelines import (
 )
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.fleet.driftnotes import DriftNote
+from ledger.fleet.samples import FleetSample
 from ledger.fleet.upkeepnotes import UpkeepNote
-from ledger.queries.reads import EngineRow
 from ledger.reports.waterfall import is_far
 
 Drawn = tuple[Any, ...]  # arguments of `_chart`
@@ -72,7 +72,7 @@ def show(view: DashboardView) -> None:
     _samples(history)
 
 
-def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
+def _cards(view: DashboardView, now: Sequence[FleetSample], history: Sequence[FleetSample]) -> None:
     notes, trips, drift = fleet.upkeep(), fleet.round_trips(view), fleet.drift()
     begun = restarts(history)
     for start in range(0, len(now), 3):
@@ -84,7 +84,7 @@ def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[Engi
                 _engine(row, view.now_us, more, trips.get(row.engine))
 
 
-def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
+def _lines(history: Sequence[FleetSample], bucket_us: int) -> None:
     kv = f"KV cache in use, highest in each {formatting.length(bucket_us)}"
     pace = gauge(history, "step_feedback_ppm", 1e-6)
     pairs: tuple[tuple[Drawn, Drawn], ...] = (
@@ -102,7 +102,7 @@ def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
     st.caption("A step time that rises at like load is an engine that decays.")
 
 
-def _samples(history: Sequence[EngineRow]) -> None:
+def _samples(history: Sequence[FleetSample]) -> None:
     """Draw a table of the latest samples behind charts and cards."""
     st.subheader("Samples", anchor="samples")
     latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
@@ -142,13 +142,13 @@ def _share(ppm: int | None) -> float | None:
     return None if ppm is None else ppm / 1e6
 
 
-def _an_hour(row: EngineRow) -> float | None:
+def _an_hour(row: FleetSample) -> float | None:
     bid = row.bid_price_pusd_per_s
     return None if bid is None else shown_amount(bid * SECONDS_PER_HOUR)
 
 
 def _engine(
-    row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
+    row: FleetSample, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
 ) -> None:
     stale = now_us - row.at_us > STALE_US
     health = f"last sampled {formatting.ago(row.at_us, now_us)}" if stale else row.health

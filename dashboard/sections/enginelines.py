@@ -10,8 +10,9 @@ from statistics import median
 from typing import Any
 
 from dashboard import formatting
+from ledger.fleet.samples import FleetSample
 from ledger.money import PUSD_PER_USD
-from ledger.queries.reads import HOUR_US, EngineRow, StreamedAnswer
+from ledger.queries.reads import HOUR_US, StreamedAnswer
 from ledger.reports.survey import Survey
 
 POINTS = 24  # points of a line of streams, each of equally many streams
@@ -20,7 +21,7 @@ HIGH = 0.95
 
 
 def gauge(
-    history: Sequence[EngineRow], name: str, factor: float, *, offset: float = 0.0
+    history: Sequence[FleetSample], name: str, factor: float, *, offset: float = 0.0
 ) -> list[dict[str, Any]]:
     """Return a series of `offset + factor * value`; samples without the value are omitted."""
     return [
@@ -30,7 +31,7 @@ def gauge(
     ]
 
 
-def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
+def sequences(history: Sequence[FleetSample]) -> list[dict[str, Any]]:
     return [
         {
             "at": formatting.instant(row.at_us),
@@ -44,7 +45,7 @@ def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
     ]
 
 
-def restarts(history: Sequence[EngineRow]) -> Counter[str]:
+def restarts(history: Sequence[FleetSample]) -> Counter[str]:
     """Return each engine's counter resets; a restart between two samples may be missed."""
     found = Counter[str]()
     last: dict[str, int] = {}
@@ -97,7 +98,7 @@ def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
     ]
 
 
-def rate(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
+def rate(history: Sequence[FleetSample], name: str) -> list[dict[str, Any]]:
     return [
         {**step, "value": step["value"] / step["seconds"]}
         for step in steps(history, name)
@@ -105,9 +106,9 @@ def rate(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
     ]
 
 
-def steps(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
+def steps(history: Sequence[FleetSample], name: str) -> list[dict[str, Any]]:
     """Return the growth of a counter between consecutive samples of each engine."""
-    by_engine: dict[str, list[EngineRow]] = {}
+    by_engine: dict[str, list[FleetSample]] = {}
     for row in history:
         if getattr(row, name) is not None:
             by_engine.setdefault(row.engine, []).append(row)

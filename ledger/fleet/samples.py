@@ -18,7 +18,10 @@ PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FleetSample:
-    """One engine at one time. Ratios are in parts per million; `None` is unknown."""
+    """One engine at one time; totals are the engine's own counters.
+
+    Ratios are in parts per million; `None` is unknown.
+    """
 
     at_us: int
     pool: str
@@ -33,7 +36,7 @@ class FleetSample:
     preemptions_total: int | None = None
     prefix_hit_ppm: int | None = None
     busy_us: int | None = None
-    step_feedback_ppm: int | None = None
+    step_feedback_ppm: int | None = None  # observed relative to modelled step times
     load_ppm: int | None = None
     bid_price_pusd_per_s: int | None = None
     age_us: int | None = None

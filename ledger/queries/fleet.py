@@ -10,6 +10,7 @@ from sqlalchemy import Connection, and_, case, func, select, tuple_
 
 from ledger.database import in_groups
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell
+from ledger.fleet.samples import FleetSample
 from ledger.orm.base import aliased
 from ledger.orm.tables import (
     CatalogEntryRow,
@@ -40,31 +41,7 @@ class TeamCell:
     used_pusd: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRow:
-    """Sample of one engine at one time; totals are the engine's own counters."""
-
-    at_us: int
-    pool: str
-    engine: str
-    health: str
-    running: int | None
-    waiting: int | None
-    kv_usage_ppm: int | None
-    kv_promised_ppm: int | None
-    prompt_tokens_total: int | None
-    output_tokens_total: int | None
-    preemptions_total: int | None
-    prefix_hit_ppm: int | None
-    busy_us: int | None
-    load_ppm: int | None
-    age_us: int | None
-    simulated: bool
-    step_feedback_ppm: int | None = None  # observed relative to modelled step times
-    bid_price_pusd_per_s: int | None = None
-
-
-_ENGINE_COLUMNS = tuple(getattr(EngineSampleRow, name) for name in EngineRow.__dataclass_fields__)
+_ENGINE_COLUMNS = tuple(getattr(EngineSampleRow, name) for name in FleetSample.__dataclass_fields__)
 
 
 _CONTRACTS = select(
@@ -166,7 +143,7 @@ def capacities(connection: Connection) -> list[CapacityRow]:
     return [CapacityRow(*row) for row in rows(connection, statement)]
 
 
-def engines_now(connection: Connection) -> list[EngineRow]:
+def engines_now(connection: Connection) -> list[FleetSample]:
     """Return the latest sample of every engine, by index lookups among millions of rows."""
     sample, later = aliased(EngineSampleRow), aliased(EngineSampleRow)
     names = select(func.min(EngineSampleRow.engine).label("engine")).cte("names", recursive=True)
@@ -180,7 +157,7 @@ def engines_now(connection: Connection) -> list[EngineRow]:
         [tuple(place) for place in places]
     )
     statement = select(*_ENGINE_COLUMNS).where(here).order_by(EngineSampleRow.engine)
-    return [EngineRow(*row) for row in rows(connection, statement)]
+    return [FleetSample(*row) for row in rows(connection, statement)]
 
 
 def first_sample_us(connection: Connection, scope: Scope) -> int | None:
@@ -196,7 +173,7 @@ def samples_bucket_us(span_us: int) -> int:
     return bucket_us if bucket_us <= HOUR_US else -(-bucket_us // HOUR_US) * HOUR_US
 
 
-def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[EngineRow]:
+def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[FleetSample]:
     """Return the last sample of each engine and bucket, with the bucket's highest KV usage.
 
     Buckets of whole hours are read from packed hours as far as these exist.
@@ -227,13 +204,13 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
             both = [item for item in (high, peak) if item is not None]
             ends[engine, start_us] = (max(known, number), max(both, default=None))
     peaks = dict(ends.values())
-    found: list[EngineRow] = []
+    found: list[FleetSample] = []
     for some in in_groups(list(peaks)):  # looked up: a join would read them all
         statement = select(EngineSampleRow.seq, *_ENGINE_COLUMNS).where(
             EngineSampleRow.seq.in_(some)
         )
         found += [
-            replace(EngineRow(*row), kv_usage_ppm=peaks[seq])
+            replace(FleetSample(*row), kv_usage_ppm=peaks[seq])
             for seq, *row in rows(connection, statement)
         ]
     return sorted(found, key=lambda row: (row.at_us, row.engine))[:SAMPLES_LIMIT]

@@ -18,7 +18,6 @@ from ledger.queries.attempts import (
     teams,
 )
 from ledger.queries.fleet import (
-    EngineRow,
     TeamCell,
     capacities,
     contract_versions,
@@ -70,7 +69,6 @@ __all__ = [
     "CapacityRow",
     "ComparatorCost",
     "ContractVersion",
-    "EngineRow",
     "FlaggedAttempts",
     "Freshness",
     "HourCell",

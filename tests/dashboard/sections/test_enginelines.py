@@ -15,14 +15,15 @@ from dashboard.sections.enginelines import (
     typical_series,
 )
 from dashboard.viewer_identity import AT_THIS_MACHINE
-from ledger.queries.reads import EngineRow, StreamedAnswer
+from ledger.fleet.samples import FleetSample
+from ledger.queries.reads import StreamedAnswer
 
 S = 10**6
 
 
-def row(engine: str, second: int, total: int | None) -> EngineRow:
-    return EngineRow(
-        second * S, "llama", engine, "healthy", 1, 0, 5, 5, 0, total, 0, 0, 0, 0, 0, False
+def row(engine: str, second: int, total: int | None) -> FleetSample:
+    return FleetSample(
+        second * S, "llama", engine, "healthy", 1, 0, 5, 5, 0, total, 0, 0, 0, load_ppm=0, age_us=0
     )
 
 
