@@ -2,6 +2,7 @@
 
 import re
 import string
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ _LINED: Final = "0123456789 \t/()_|-"
 _DATED: Final = 48  # characters before a sign in which a date makes it a line of a log
 _SIGN_MOST: Final = 5  # marks behind the last digit of a sign
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
+_RUN_MOST: Final = 1024  # of a run whose groups are looked at once
 _GAP_MOST: Final = 5  # marks between two groups
 _LINE_MOST: Final = 3  # where a card goes on in another line
 _FEW: Final = 32  # digits: more in one line are a table
@@ -54,15 +56,28 @@ class CardPlace(NamedTuple):
 
 
 def find_cards(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
-    """Yield cards in the runs of digits around the places, which rise."""
-    done = -1
+    """Yield cards in the runs of digits around the places, which rise.
+
+    Each group of a run is tried once as the first of a card, however many signs end near it.
+    """
+    groups: Sequence[re.Match[str]] = ()
+    done = behind = -1
+    tried = 0
     for place in places:
         if place <= done:
             continue
-        for card in _cards_around(text, place):
-            if card.end > done:
+        if place > behind:
+            groups, behind = _run_around(text, place)
+            tried = 0
+        firsts = _firsts(groups, _last_digit(text, place), tried)
+        tried = firsts.stop
+        for number in firsts:
+            card = _card_from(text, groups, number)
+            if card is not None and card.start >= done:
                 yield card
                 done = card.end
+                tried = bisect_left(groups, done, lo=number, key=_start_of)
+                break
 
 
 def find_runs(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
@@ -162,10 +177,12 @@ def _is_decimal(stretch: str) -> bool:
     return stretch.count(".") == 1 and stretch.replace(".", "", 1).isdigit()
 
 
-def _groups_around(text: str, place: int, run: str) -> list[re.Match[str]]:
+def _groups_around(
+    text: str, place: int, run: str, reach: int = _BEHIND
+) -> list[re.Match[str]]:
     """Return the whole groups of the run of digits and marks that a sign at a place ends in."""
     place = _last_digit(text, place)
-    first, last = max(0, place - _BEFORE), min(len(text), place + _BEHIND)
+    first, last = max(0, place - _BEFORE), min(len(text), place + reach)
     begin = first + len(text[first:place].rstrip(run))
     behind = text[place:last]
     end = place + len(behind) - len(behind.lstrip(run))
@@ -185,27 +202,50 @@ def _last_digit(text: str, place: int) -> int:
     return place
 
 
-def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
-    """Yield cards that the run of digits and marks around a place has near the place."""
-    groups = _groups_around(text, place, _RUN)
+def _run_around(text: str, place: int) -> tuple[Sequence[re.Match[str]], int]:
+    """Return the groups of a run of digits and marks around a place, and where it is cut or ends.
+
+    It is cut at a size that holds a whole card behind each sign, and reaches as far before one.
+    """
     place = _last_digit(text, place)
-    for number in _firsts(groups, place):
-        group = groups[number]
-        if not _may_begin(groups, number):
-            continue
-        for final, digits in _candidates(groups, number, even=True):
-            if groups[final].end() >= place and _is_card(text, groups, number, final):
-                yield CardPlace(group.start(), groups[final].end(), digits)
-                return
+    groups = _groups_around(text, place, _RUN, _RUN_MOST)
+    end = groups[-1].end() if groups else place
+    return groups, end - _BEHIND if end > place + _RUN_MOST - _BEFORE else end
 
 
-def _firsts(groups: Sequence[re.Match[str]], place: int) -> range:
-    """Return the groups that a card may begin with which has the last one before the place."""
-    last = len(groups)
-    while last and groups[last - 1].start() >= place:
-        last -= 1
+def _card_from(text: str, groups: Sequence[re.Match[str]], number: int) -> CardPlace | None:
+    """Return a card that begins with this group of a run."""
+    if not _may_begin(groups, number):
+        return None
+    group = groups[number]
+    if group.end() - group.start() < _LEAST and _is_inner(text, groups, number):
+        return None
+    for final, digits in _candidates(groups, number, even=True):
+        if _is_card(text, groups, number, final):
+            return CardPlace(groups[number].start(), groups[final].end(), digits)
+    return None
+
+
+def _is_inner(text: str, groups: Sequence[re.Match[str]], number: int) -> bool:
+    """Return whether a group goes on a row of groups of its size: no card begins there."""
+    if not 0 < number < len(groups) - 1:
+        return False
+    size = groups[number].end() - groups[number].start()
+    before = groups[number - 1]
+    if before.end() - before.start() != size:
+        return False
+    return _gap(text, groups, number - 1) == _gap(text, groups, number)
+
+
+def _start_of(group: re.Match[str]) -> int:
+    return group.start()
+
+
+def _firsts(groups: Sequence[re.Match[str]], place: int, tried: int) -> range:
+    """Return the groups not tried yet that a card may begin with which reaches to the place."""
+    last = bisect_left(groups, place, key=_start_of)
     first, digits = last, 0
-    while first and digits <= _MOST:
+    while first > tried and digits <= _MOST:
         first -= 1
         digits += groups[first].end() - groups[first].start()
     return range(first, last)
