@@ -344,9 +344,10 @@ def _stands_alone(text: str, begin: int, end: int) -> bool:
         return True
     if front in ("", "B", "b") and _STRIP.match(behind):
         return True
-    if end - begin not in _GLUED or any(map(str.isdigit, front + rear)):
+    if end - begin not in _GLUED:
         return False
-    return not _HEXADECIMAL.issuperset(front + rear)
+    letters = {letter for letter in front + rear if letter.isalpha()}
+    return not _HEXADECIMAL.issuperset(letters)
 
 
 def _last_word(text: str) -> str:

@@ -69,8 +69,10 @@ _IBAN_BEGIN: Final = re.compile(
     rf"(?:(?<![0-9A-Za-z])|(?<=[Nn])(?<=[Ii][Bb][Aa][Nn]))([A-Za-z]){_MARK}{{0,3}}([A-Za-z])"
     rf"{_MARK}{{0,3}}\d{_MARK}{{0,3}}\d"
 )
+_UUID: Final = re.compile(r"[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{8,12}")
+_UUID_SIZE: Final = 36
 _IPV4: Final = re.compile(
-    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
+    r"(?<![\w.+-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
     r"(?![\w-]|\.\d|/\d{1,2}(?!\d))"
 )
 _VERSION: Final = re.compile(
@@ -111,23 +113,18 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         ends = spots[size - 1] + 1
         written = text[match.start() : ends]
-        if "-" in written and not _is_grouped(written):
+        if "-" in written and _is_in_uuid(text, match.start(), ends):
             continue
         is_named = text[max(0, match.start() - 4) : match.start()].upper() == "IBAN"
         if is_named or not text[ends : ends + 1].isalnum():
             yield Span("iban", match.start(), ends, plain[:size])
 
 
-def _is_grouped(written: str) -> bool:
-    """Return whether dashes stand between groups of one size: a UUID has them elsewhere.
-
-    Country and check digits may be groups of their own.
-    """
-    sizes = [len(group) for group in re.split(r"[\W_]+", written)[:-1]]
-    return (
-        set(sizes) in ({1}, {2}, {4}, {5})
-        or sizes == [2, 2]
-        or (sizes[:2] == [2, 2] and set(sizes[2:]) in ({4}, {5}))
+def _is_in_uuid(text: str, start: int, end: int) -> bool:
+    """Return whether a stretch is a part of a UUID, or of a longer word in such groups."""
+    return any(
+        match.start() < end and start < match.end()
+        for match in _UUID.finditer(text, max(0, start - _UUID_SIZE), end + _UUID_SIZE)
     )
 
 

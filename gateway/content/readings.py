@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from gateway.content.encodings import ESCAPE_SIGNS, escapes_in
 from gateway.content.labels import LABEL_SIGNS, without_labels
+from gateway.content.named_numbers import NAMED_SIGNS, read_named
 from gateway.content.number_words import (
     NUMBER_WORD_SIGNS,
     NUMERAL_SIGNS,
@@ -43,6 +44,7 @@ READINGS: Final = (
     TextReader(NUMERAL_SIGNS, read_numerals, engine=WIDE),
     TextReader(CODE_SIGNS, read_codes),
     TextReader(LABEL_SIGNS, without_labels),
+    TextReader(NAMED_SIGNS, read_named),
     TextReader(BACKWARDS_SIGNS, read_backwards, 120),
     TextReader(ALIKE_SIGNS, read_alike, 40),
 )

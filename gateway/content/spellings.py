@@ -5,6 +5,8 @@ so that a find is masked where it was written. Signs for the engine are literals
 codes: a class or a choice of short words costs as much as all other signs.
 """
 
+import base64
+import binascii
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -31,6 +33,18 @@ def _read_bytes(written: str) -> str:
     return bytes.fromhex(written).decode("latin-1")
 
 
+def _read_groups(written: str) -> str:
+    """Return groups that are base64 each, or what is written where one is no text."""
+    try:
+        return " ".join(
+            base64.b64decode(group, validate=True).decode("ascii")
+            for group in _GROUP_MARKS.split(written)
+        )
+    except (binascii.Error, UnicodeDecodeError):
+        return written
+
+
+_GROUP_MARKS: Final = re.compile(r"[ ,;\"'\r\n\t]+")
 _LETTERS_APART: Final = re.compile(r"(?<!\S)[\w@.+-](?: [\w@.+-]){11,}(?!\S)")
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
 _LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
@@ -48,6 +62,14 @@ _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
     (re.compile(rf"0x{_TWO}(?:{_APART}0x{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
     (re.compile(rf"U\+00{_TWO}(?:{_APART}U\+00{_TWO}){{5,}}"), _read_codes(16)),
     (re.compile(rf"(?<![\d.]){_CODE}(?:{_APART}{_CODE}){{5,}}(?![\d.])"), _read_codes(10)),
+    (re.compile(r"(?<!\d)0?[01][0-7]{2}(?:[ ,\\]{1,2}0?[01][0-7]{2}){5,}(?!\d)"), _read_codes(8)),
+    (
+        re.compile(
+            r"[A-Za-z0-9+/]{2,22}={1,2}(?:[ ,;\"'\r\n\t]{1,4}(?:[A-Za-z0-9+/]{4}){1,6}|"
+            r"[ ,;\"'\r\n\t]{1,4}[A-Za-z0-9+/]{2,22}={1,2}){1,12}(?![A-Za-z0-9+/=])"
+        ),
+        _read_groups,
+    ),
     (
         re.compile(rf"{_CHR}{_CODE}\s?\)(?:\s?[+.,&|]{{0,2}}\s?{_CHR}{_CODE}\s?\)){{5,}}"),
         _read_codes(10),
@@ -56,11 +78,11 @@ _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
 )  # fmt: skip
 # Letters that look like digits, among digits; an account number begins with its country.
 _ALIKE: Final = re.compile(
-    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolI]{2}))?)([0-9OolISB](?:[ -]?[0-9OolISB]){8,33})"
+    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolISB]{2}))?)([0-9OolISBZ](?:[ -]?[0-9OolISBZ]){8,33})"
     r"(?![0-9A-Za-z])"
 )
-_DRAWN: Final = str.maketrans("OolISB", "001158")
-_DIGITS_LEAST: Final = 0.6  # of what is read as digits
+_DRAWN: Final = str.maketrans("OolISBZ", "0011582")
+_DIGITS_LEAST: Final = 0.5  # of what is read as digits
 # Backwards is read what a word, a call or a mark of direction calls so.
 _BACKWARDS: Final = re.compile(
     r"revers|backward|r\u00fcckw\u00e4rts|al rev\u00e9s|l['\u2019]envers|strrev|\[::-1\]|\u202e",
@@ -96,6 +118,9 @@ CODE_SIGNS: Final = (
     r"(?i)(?:chr|char)\([0-9]{2,3}\)",
     r"U\+00[2-7][0-9A-F] U\+00",
     "0011[01]{4} 0011[01]{4}",
+    ":".join(["3[0-9]"] * 4),
+    *(mark.join(["06[0-7]"] * 3) for mark in (" ", ", ")),
+    "==[ ,;\"'\n]{1,3}[MNOQRSTU]",
 )
 BACKWARDS_SIGNS: Final = (
     r"(?i)(?:revers(?:ed|e)[^(=a-z_]|backwards|r\xc3\xbcckw\xc3\xa4rts|al rev\xc3\xa9s|l'envers)",
@@ -110,6 +135,12 @@ ALIKE_SIGNS: Final = (
     "0[OlI][0-9][0-9]",
     "[0-9]0o[0-9][0-9]",
     "[0-9][0-9][OolI][0-9]",
+    "[0-9][SZ][0-9][0-9]",
+    "[0-9][0-9][SZ][0-9]",
+    "[0-9][SBZ][0-9] [0-9OolISBZ]{3}",
+    "[0-9][0-9][OlI][ -][0-9]",
+    "[0-9][0-9][OlI][^0-9A-Za-z]",
+    "[0-9][ -][OlI][0-9][0-9]",
 )
 
 
