@@ -92,6 +92,13 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 # Also what quotations, shells and code put where a line is broken.
 _BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|,")
 _PLAIN_WORD: Final = re.compile(r"\s[A-Za-z]?[a-z]{1,15}(?![0-9A-Za-z_-])")
+_KEY_PIECE: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
+# What stands between the pieces of a key, beside blanks and quotes.
+_KEY_GAP: Final = re.compile(
+    r"[\s\"'`,;+&|)\]}>.]{1,6}(?:(?:\d{1,2}[.):]|//|#|[*-]|\|)[\s\"'`]{1,3}|"
+    r"[A-Za-z_]\w{0,7}(?:\.(?:push|append|add|write)\(|[\"']?\s?(?:\+?=|:)\s?)[\"'`]?|"
+    r"(?:and )?(?:then|continues|goes on|followed by|next|ends)(?: with| in| as)?[\s:]{1,2}[\"'`]?)?"
+)
 _BLANKS: Final = dict.fromkeys(map(ord, _BREAKS), " ")
 
 
@@ -192,7 +199,24 @@ def _match_apart(text: str, start: int) -> Span | None:
         end = spots[found.end() - 1] + 1
         if _is_spread(text[start:end]):
             return Span("secret", start, end, found[0])
-    return None
+    return _match_pieces(text, start)
+
+
+def _match_pieces(text: str, start: int) -> Span | None:
+    """Return a key in pieces, with counters, calls or a word between them."""
+    last = min(len(text), start + _SPREAD)
+    whole, at, ends = "", start, list[int]()
+    while (piece := _KEY_PIECE.match(text, at, last)) is not None:
+        whole += piece[0]
+        ends += range(piece.start() + 1, piece.end() + 1)
+        if _FORMATS.match(whole) is not None or (gap := _KEY_GAP.match(text, piece.end())) is None:
+            break
+        at = gap.end()
+    found = _FORMATS.match(whole)
+    if found is None or at == start:
+        return None
+    end = ends[found.end() - 1]
+    return Span("secret", start, end, found[0]) if _is_spread(text[start:end]) else None
 
 
 def _is_spread(stretch: str) -> bool:

@@ -44,15 +44,28 @@ def _read_groups(written: str) -> str:
         return written
 
 
+def _joined_letters(written: str) -> str:
+    mark = " " if " " in written else "-"
+    return "".join(_MARKS_SAID.get(letter, letter) for letter in written.split(mark))
+
+
 _GROUP_MARKS: Final = re.compile(r"[ ,;\"'\r\n\t]+")
-_LETTERS_APART: Final = re.compile(r"(?<!\S)[\w@.+-](?: [\w@.+-]){11,}(?!\S)")
+# Letters of a word one by one, and the names of the marks between them.
+_MARKS_SAID: Final = {
+    "dot": ".", "punkt": ".", "point": ".", "punto": ".", "at": "@", "arroba": "@", "dash": "-",
+    "hyphen": "-", "minus": "-", "underscore": "_",
+}  # fmt: skip
+_LETTER: Final = rf"(?:{'|'.join(_MARKS_SAID)}|[\w@.+-])"
+_LETTERS_APART: Final = re.compile(
+    rf"(?<![^\s(\"'])(?:{_LETTER}(?: {_LETTER}){{11,}}|{_LETTER}(?:-{_LETTER}){{11,}})(?![^\s)\"',.;])"
+)
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
 _LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
 
 
 # What stands for what.
 _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
-    (_LETTERS_APART, lambda written: written.replace(" ", "")),
+    (_LETTERS_APART, _joined_letters),
     (_LISTED, lambda written: "".join(_QUOTED.findall(written))),
     (re.compile(rf"(?<![0-9A-Za-z]){_TWO}(?:[ :-]{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
     (
@@ -107,6 +120,9 @@ _APART_SIGNS: Final = (
     *(mark.join(begin) for begin in _BEGINS for mark in _SEPARATE),
     *(mark.join(str(ord(letter)) for letter in begin) for begin in _BEGINS for mark in (", ", ",")),
     "(?i) @ [a-z] [a-z] ",
+    "(?i) (?:at|dot) [a-z0-9] [a-z0-9] ",
+    "(?i)-(?:at|dot)-[a-z0-9]-",
+    "(?i) (?:dash|underscore) [a-z0-9] ",
     *(rf"{mark}64{mark}(?:9[7-9]|1[01][0-9]){mark}" for mark in (", ", ",", " ")),
 )
 CODE_SIGNS: Final = (
