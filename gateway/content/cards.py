@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway.content.checksums import is_luhn
+from gateway.content.checksums import is_ean, is_luhn
 
 _GROUP: Final = re.compile(r"\d+")
 _CARDS: Final = re.compile(
@@ -15,6 +15,7 @@ _CARDS: Final = re.compile(
     r"(?:6011|65\d\d|64[4-9]\d|62\d\d|60\d\d|50[1-9]\d|81\d\d)\d{12}(?:\d{3})?|"
     r"(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"
 )
+_DECIMAL: Final = re.compile(r"(?:^|[ \t])\d{1,3}\.\d+[ \t]|[ \t]\d{1,3}\.\d+$")
 _LEAST, _MOST = 12, 19
 _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
@@ -32,6 +33,12 @@ _FEW: Final = 32  # digits: more in one line are a table
 _WORD: Final = 24  # characters of a word that digits are glued to
 _GLUED: Final = frozenset(range(13, 17))
 _HEXADECIMAL: Final = frozenset("abcdefABCDEF")
+_EAN: Final = 13  # digits on goods, and on cards of long ago
+_NAME: Final = re.compile(r"(?i:card|visa|karte|carte|tarjeta|carta|kort)")
+_NAMED: Final = 40  # characters before a number
+_CLOSE: Final = frozenset((" ", "-", ".", "\u00a0"))  # beside a card other numbers stand so, too
+_ROW_MOST: Final = 2  # numbers of a row beside four that may be a card
+_ROW_SIZE: Final = 3  # digits of such a number
 _STRIP: Final = re.compile(r"[\^=]|D\d{7}")  # what stands behind it on a magnetic strip
 _USUAL_MARKS: Final = " -.\t\r\n/|_()"  # between groups of a card; commas are between numbers
 _BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
@@ -116,7 +123,7 @@ def cards_in(written: str, start: int) -> Iterator[CardPlace]:
             at_end = first == 0 or final == len(groups) - 1 or total <= _FEW
             sizes = tuple(len(group[0]) for group in groups[first : final + 1])
             even = at_end and _is_even(stretch) and _are_even(sizes)
-            if _is_decimal(stretch):
+            if _is_decimal(stretch) or _DECIMAL.search(stretch):
                 continue
             if (whole and not _DATE.search(stretch)) or (
                 even and not _is_fraction(written, begin, end)
@@ -267,6 +274,8 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
     if _is_decimal(text[begin:end]):
         return False
     if first == final:
+        if end - begin == _EAN and is_ean(text[begin:end]) and not _is_named(text, begin):
+            return False
         return not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
     if _is_letter(text, begin - 1) or _is_letter(text, end):
         return False
@@ -274,7 +283,32 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
     sizes = tuple(len(group[0]) for group in groups[first : final + 1])
     if not _are_even(sizes) or max(map(len, gaps)) > _GAP_MOST or not _are_alike(gaps, sizes):
         return False
+    if _is_in_row(text, groups, first, final, gaps):
+        return False
     return not _goes_on(text, groups, first, final, gaps[0])
+
+
+def _is_named(text: str, begin: int) -> bool:
+    """Return whether a word before it says that a number of as many digits as goods have is one."""
+    return _NAME.search(text, max(0, begin - _NAMED), begin) is not None
+
+
+def _is_in_row(
+    text: str, groups: Sequence[re.Match[str]], first: int, final: int, gaps: Sequence[str]
+) -> bool:
+    """Return whether more numbers stand in its row of a table: a date and a code may."""
+    inner = next((gap for gap in gaps if _LINE_ENDS.isdisjoint(gap)), "")
+    if not inner or (inner in _CLOSE and len(set(gaps)) == 1):
+        return False
+    beside = 0
+    for step, start in ((-1, first), (1, final)):
+        at = start
+        while 0 <= at + step < len(groups) and beside < _ROW_MOST:
+            if _gap(text, groups, min(at, at + step)) != inner:
+                break
+            at += step
+            beside += len(groups[at][0]) >= _ROW_SIZE
+    return beside >= (_ROW_MOST if len(set(gaps)) == 1 else 1)
 
 
 def _are_even(sizes: tuple[int, ...]) -> bool:

@@ -51,7 +51,8 @@ class Detector:
     """`kinds`: what it may find. `find` gets a text, and where in it signs end.
 
     `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by what begins with
-    a word or a line: each sort has an engine, which is fast with one sort alone.
+    a word or a line: each sort has an engine, which is fast with one sort alone. `has_words`: its
+    signs name numbers.
     """
 
     kinds: frozenset[str]
@@ -59,6 +60,7 @@ class Detector:
     signs: tuple[str, ...] = ()
     digit_signs: tuple[str, ...] = ()
     word_signs: tuple[str, ...] = ()
+    has_words: bool = False
 
 
 _MARK: Final = r"[\t\n\r -/:-@\[-`{-~\u2010-\u27bf]"  # no letter of any script
@@ -240,8 +242,8 @@ DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
-    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS),
-    Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
+    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS, has_words=True),
+    Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,), has_words=True),
     Detector(
         frozenset(("national_id",)), find_written_ids,
         signs=(FRENCH_SIGN,), digit_signs=WRITTEN_SIGNS,

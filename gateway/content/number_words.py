@@ -77,7 +77,7 @@ _SAID: Final = frozenset((*_DIGITS, *_TEENS, *_TENS, *_TIMES))
 _MAY_SAY: Final = _SAID.union(*_LANGUAGES)
 # What speakers put between digits.
 _FILLERS: Final = frozenset(
-    "and then dash hyphen minus space blank point dot comma slash uh um und dann strich punkt "
+    "and then dash hyphen minus space blank point dot comma slash uh und dann strich punkt "
     "et puis tiret luego guion espacio next".split()
 )
 _TOKEN: Final = re.compile(r"[^\W\d_]+|\d+")

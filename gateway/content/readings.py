@@ -30,12 +30,14 @@ class TextReader(NamedTuple):
 
     `read` yields stretches in rising order with their meaning. `reach` is in characters around a
     sign. `engine`: of which signs are found together; those of "wide" stand beyond ASCII.
+    `is_named`: it is tried, too, where signs of detectors are that are words.
     """
 
     signs: tuple[str, ...]
     read: Callable[[str], Iterator[tuple[int, int, str]]]
     reach: int = 220
     engine: str = "led"
+    is_named: bool = False
 
 
 READINGS: Final = (
@@ -44,7 +46,7 @@ READINGS: Final = (
     TextReader(NUMERAL_SIGNS, read_numerals, engine=WIDE),
     TextReader(CODE_SIGNS, read_codes),
     TextReader(LABEL_SIGNS, without_labels),
-    TextReader(NAMED_SIGNS, read_named),
+    TextReader(NAMED_SIGNS, read_named, is_named=True),
     TextReader(BACKWARDS_SIGNS, read_backwards, 120),
     TextReader(ALIKE_SIGNS, read_alike, 40),
 )

@@ -140,7 +140,7 @@ def _brief_pieces(texts: Sequence[str], places: Sequence[int]) -> list[tuple[int
     for place, piece in short:
         text = texts[place]
         if piece is None:
-            pieces += (mark, (place, 0, text), mark) if is_named(text) else ()
+            pieces += (mark, (place, 0, text), mark) if is_named(f"{text} ") else ()
         elif piece.start() and is_named(text[: piece.start()]):
             pieces += (mark, (place, 0, text[: piece.end()]))
         else:

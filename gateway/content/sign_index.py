@@ -17,6 +17,8 @@ _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
 _NUL: Final = NUL.encode()
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors; then other readings
 
+_NAMED: Final = ESCAPED - next(place for place, entry in enumerate(READINGS) if entry.is_named)
+
 
 def reading_of(owner: int) -> TextReader:
     """Return the reading whose signs an owner below nought has."""
@@ -31,6 +33,7 @@ class SignIndex:
             [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
             for signs_of in _SORTS
         )
+        self._naming = [place for place, entry in enumerate(detectors) if entry.has_words]
         engines = {"led": led, "digits": digits, "lines": words}
         for place, entry in enumerate(READINGS):
             engines.setdefault(entry.engine, []).extend(
@@ -51,6 +54,9 @@ class SignIndex:
                 continue
             for sign, end in ends_in(engine, data):
                 found.setdefault(owners[sign], []).append(end)
+        for place in self._naming:
+            if place in found:
+                found.setdefault(_NAMED, []).extend(found[place])
         for places in found.values():
             places.sort()
         return found
