@@ -1,7 +1,7 @@
 """Numbers in words: digits of a table of languages, one by one, joined, or among digits.
 
 A sign is a long word of a language with one more behind it, whatever marks are between: a short
-first word stands everywhere in prose. These signs have an engine of their own.
+first word stands everywhere in prose.
 """
 
 import re
@@ -209,21 +209,19 @@ def _in_bytes(sign: str) -> str:
 
 
 _FIRST_LEAST: Final = 4  # letters of the first word of a sign
-_GAP: Final = r"[^a-z\x1e\x1f]{0,6}"
+_ENGLISH_WORDS: Final = frozenset(("fire", "hat"))  # of which prose has more than numbers
 
 
-def _signs_of(words: str, behind: int) -> Iterator[str]:
-    """Yield signs of a language: each of its long words, and so many of any behind it."""
+def _signs_of(words: str) -> Iterator[str]:
+    """Yield signs of a language: each of its long words, and any one behind it."""
     each = words.split()
-    more = f"{_GAP}(?:{'|'.join(each)})" * behind
     for word in each:
-        if len(word) >= _FIRST_LEAST:
-            yield _in_bytes(f"(?i){word}{more}")
+        if len(word) >= _FIRST_LEAST and word not in _ENGLISH_WORDS:
+            yield _in_bytes(f"(?i){word}[^a-z\x1e\x1f]{{0,6}}(?:{'|'.join(each)})")
 
 
 NUMBER_WORD_SIGNS: Final = (
-    *(sign for words in _MIXED for sign in _signs_of(words, 1)),
-    *(sign for words in _ALONE for sign in _signs_of(words, 2)),
+    *(sign for words in (*_MIXED, *_ALONE) for sign in _signs_of(words)),
     # One word each: the engine takes a while to compile the choice of all of them.
     *(f"(?i)[0-9] {word} [0-9]" for word in _ENGLISH.split()),
     *(f"(?i) {zero} (?:{'|'.join(_ENGLISH.split())}) " for zero in ("oh", "o")),

@@ -42,7 +42,7 @@ class TextReader(NamedTuple):
 
 READINGS: Final = (
     TextReader(ESCAPE_SIGNS, escapes_in),
-    TextReader(NUMBER_WORD_SIGNS, read_words, engine="words"),
+    TextReader(NUMBER_WORD_SIGNS, read_words),
     TextReader(NUMERAL_SIGNS, read_numerals, engine=WIDE),
     TextReader(CODE_SIGNS, read_codes),
     TextReader(LABEL_SIGNS, without_labels),
