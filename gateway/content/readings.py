@@ -45,8 +45,8 @@ READINGS: Final = (
     TextReader(NUMBER_WORD_SIGNS, read_words),
     TextReader(NUMERAL_SIGNS, read_numerals, engine=WIDE),
     TextReader(CODE_SIGNS, read_codes),
-    TextReader(LABEL_SIGNS, without_labels),
+    TextReader(LABEL_SIGNS, without_labels, is_named=True),
     TextReader(NAMED_SIGNS, read_named, is_named=True),
     TextReader(BACKWARDS_SIGNS, read_backwards, 120),
-    TextReader(ALIKE_SIGNS, read_alike, 40),
+    TextReader(ALIKE_SIGNS, read_alike, 60, is_named=True),
 )

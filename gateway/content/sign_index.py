@@ -17,7 +17,7 @@ _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
 _NUL: Final = NUL.encode()
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors; then other readings
 
-_NAMED: Final = ESCAPED - next(place for place, entry in enumerate(READINGS) if entry.is_named)
+_NAMED: Final = [ESCAPED - place for place, entry in enumerate(READINGS) if entry.is_named]
 
 
 def reading_of(owner: int) -> TextReader:
@@ -54,9 +54,10 @@ class SignIndex:
                 continue
             for sign, end in ends_in(engine, data):
                 found.setdefault(owners[sign], []).append(end)
-        for place in self._naming:
-            if place in found:
-                found.setdefault(_NAMED, []).extend(found[place])
+        for named in _NAMED:
+            for place in self._naming:
+                if place in found:
+                    found.setdefault(named, []).extend(found[place])
         for places in found.values():
             places.sort()
         return found
