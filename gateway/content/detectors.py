@@ -94,6 +94,8 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 # Also what quotations, shells and code put where a line is broken.
 _BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|,")
 _PLAIN_WORD: Final = re.compile(r"\s[A-Za-z]?[a-z]{1,15}(?![0-9A-Za-z_-])")
+_WORD_OF_KEY: Final = re.compile(r"\S+")
+_MARKS_BETWEEN: Final = frozenset("-_/.*:~|,;#")
 _KEY_PIECE: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
 # What stands between the pieces of a key, beside blanks and quotes.
 _KEY_GAP: Final = re.compile(
@@ -201,15 +203,16 @@ def _match_apart(text: str, start: int) -> Span | None:
         end = spots[found.end() - 1] + 1
         if _is_spread(text[start:end]):
             return Span("secret", start, end, found[0])
-    return _match_pieces(text, start)
+    return _match_marked(text, start) or _match_pieces(text, start)
 
 
 def _match_pieces(text: str, start: int) -> Span | None:
     """Return a key in pieces, with counters, calls or a word between them."""
     last = min(len(text), start + _SPREAD)
-    whole, at, ends = "", start, list[int]()
+    whole, at, ends, pieces = "", start, list[int](), list[str]()
     while (piece := _KEY_PIECE.match(text, at, last)) is not None:
         whole += piece[0]
+        pieces.append(piece[0])
         ends += range(piece.start() + 1, piece.end() + 1)
         if _FORMATS.match(whole) is not None or (gap := _KEY_GAP.match(text, piece.end())) is None:
             break
@@ -218,7 +221,19 @@ def _match_pieces(text: str, start: int) -> Span | None:
     if found is None or at == start:
         return None
     end = ends[found.end() - 1]
-    return Span("secret", start, end, found[0]) if _is_spread(text[start:end]) else None
+    return Span("secret", start, end, found[0]) if _is_spread(" ".join(pieces)) else None
+
+
+def _match_marked(text: str, start: int) -> Span | None:
+    """Return a key with one mark more between its characters, again and again."""
+    word = _WORD_OF_KEY.match(text, start, start + _SPREAD)
+    assert word is not None  # a sign stands there
+    for mark in set(word[0]) & _MARKS_BETWEEN:
+        spots = [at for at in range(*word.span()) if text[at] != mark]
+        found = _FORMATS.match("".join(text[at] for at in spots))
+        if found is not None and _is_spread(word[0].replace(mark, " ")):
+            return Span("secret", start, spots[found.end() - 1] + 1, found[0])
+    return None
 
 
 def _is_spread(stretch: str) -> bool:

@@ -91,6 +91,11 @@ EMAIL_SIGNS: Final = (
     r"(?i)[\[({<] ?(?:a|arroba|arobase|\xc3\xa4t|dot|punkt|point|punto|ponto) ?[\])}>]",
     r"(?i)[\[({<] ?(?:klammeraffe|chiocciola) ?[\])}>]",
 )
+_JOIN: Final = re.compile(r"[\"'`}]@[\"'`{$]")
+_JOINED: Final = 100  # characters around a sign in which both parts are strings
+_DOMAIN: Final = re.compile(r"[\"'`]((?:[a-z0-9-]{1,63}\.){1,4}([a-z]{2,6}))[\"'`]", re.IGNORECASE)
+_STRING: Final = re.compile(r"[\"'`]([^\"'`\s]{2,64})[\"'`]")
+_LOCAL: Final = re.compile(r"[A-Za-z][\w.%+-]*")
 _EMPHASIS: Final = frozenset("*_~`")
 _INDENTS: Final = frozenset(("  ", " \t", "\t ", "\t\t", "\n ", "\n\t"))
 _BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
@@ -112,6 +117,9 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
             yield spaced
             continue
         match = None if _is_indented(text, place) else _match_at(text, place)
+        if match is None and (joined := _joined_at(text, place)) is not None:
+            done = joined.end
+            yield joined
         if match is None or match.start() < done:
             continue
         done = match.end()
@@ -119,6 +127,24 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
         if match.re is _SPELLED or not _BARE_DOMAIN.fullmatch(domain):
             domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
         yield Span("email", *match.span(), f"{match[1]}@{domain.rstrip('.')}.{top}".lower())
+
+
+def _joined_at(text: str, place: int) -> Span | None:
+    """Return the strings of code near a sign that are put together with it."""
+    if _JOIN.match(text, max(0, place - 2), place + 1) is None:
+        return None
+    around = max(0, place - _JOINED), place + _JOINED
+    domain = next(
+        (each for each in _DOMAIN.finditer(text, *around) if each[2].lower() in _SURE_TOPS), None
+    )
+    strings = (each for each in _STRING.finditer(text, *around) if _LOCAL.fullmatch(each[1]))
+    if domain is None:
+        return None
+    local = next((each for each in strings if each.start() != domain.start()), None)
+    if local is None:
+        return None
+    begin, end = min(local.start(1), domain.start(1)), max(local.end(1), domain.end(1))
+    return Span("email", begin, end, f"{local[1]}@{domain[1]}".lower())
 
 
 def _is_indented(text: str, place: int) -> bool:

@@ -18,7 +18,7 @@ _PAIRS: Final = 16  # names and values in one window
 _MARK: Final = -1  # in place of a text: a mark between two
 BRIEF: Final = 64  # characters of a text that is a piece of something
 _BRIEF_MOST: Final = 32  # such texts: more are data
-_PIECE: Final = re.compile(r"\+?(?:\b[A-Z]{1,2})?\d(?:.*[0-9A-Z])?(?![A-Za-z])|^[0-9A-Z]{1,8}$")
+_PIECE: Final = re.compile(r"^(?=.*\d)[A-Za-z0-9_+/=-]{6,}$|\+?(?:\b[A-Z]{1,2})?\d(?:.*[0-9A-Z])?(?![A-Za-z])|^[0-9A-Z]{1,8}$")
 _AT_ONCE: Final = 16  # finds that are placed before others have a turn
 
 
@@ -165,6 +165,7 @@ class SeamFinds:
         self.absorbed: set[TextFind] = set()
         self._known = known
         self._found: dict[tuple[int, int], SplitFind] = {}
+        self._ends: set[tuple[str, int, int]] = set()  # by value: another order may tell it, too
 
     @property
     def splits(self) -> list[SplitFind]:
@@ -186,8 +187,16 @@ class SeamFinds:
         size = sum(end - begin for _, begin, end in parts)
         if len(parts) < 2 and within:
             return
-        if any(other.end - other.start >= size and not is_surer(find, other) for other in within):
+        if any(
+            is_surer(other, find)
+            or (other.end - other.start >= size and not is_surer(find, other))
+            for other in within
+        ):
             return
+        end = find.value, parts[-1][0], parts[-1][2]
+        if end in self._ends:
+            return
+        self._ends.add(end)
         self.absorbed |= within
         split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
         self._found.setdefault((parts[0][0], parts[0][1]), split)
