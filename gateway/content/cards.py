@@ -184,9 +184,7 @@ def _is_decimal(stretch: str) -> bool:
     return stretch.count(".") == 1 and stretch.replace(".", "", 1).isdigit()
 
 
-def _groups_around(
-    text: str, place: int, run: str, reach: int = _BEHIND
-) -> list[re.Match[str]]:
+def _groups_around(text: str, place: int, run: str, reach: int = _BEHIND) -> list[re.Match[str]]:
     """Return the whole groups of the run of digits and marks that a sign at a place ends in."""
     place = _last_digit(text, place)
     first, last = max(0, place - _BEFORE), min(len(text), place + reach)
@@ -274,18 +272,22 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
     if _is_decimal(text[begin:end]):
         return False
     if first == final:
-        if end - begin == _EAN and is_ean(text[begin:end]) and not _is_named(text, begin):
-            return False
-        return not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
+        is_of_goods = end - begin == _EAN and is_ean(text[begin:end])
+        return (
+            not _is_fraction(text, begin, end)
+            and _stands_alone(text, begin, end)
+            and (not is_of_goods or _is_named(text, begin))
+        )
     if _is_letter(text, begin - 1) or _is_letter(text, end):
         return False
     gaps = [_gap(text, groups, number) for number in range(first, final)]
     sizes = tuple(len(group[0]) for group in groups[first : final + 1])
     if not _are_even(sizes) or max(map(len, gaps)) > _GAP_MOST or not _are_alike(gaps, sizes):
         return False
-    if _is_in_row(text, groups, first, final, gaps):
-        return False
-    return not _goes_on(text, groups, first, final, gaps[0])
+    return not (
+        _is_in_row(text, groups, first, final, gaps)
+        or _goes_on(text, groups, first, final, gaps[0])
+    )
 
 
 def _is_named(text: str, begin: int) -> bool:

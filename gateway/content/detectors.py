@@ -101,7 +101,8 @@ _KEY_PIECE: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
 _KEY_GAP: Final = re.compile(
     r"[\s\"'`,;+&|)\]}>.]{1,6}(?:(?:\d{1,2}[.):]|//|#|[*-]|\|)[\s\"'`]{1,3}|"
     r"[A-Za-z_]\w{0,7}(?:\.(?:push|append|add|write)\(|[\"']?\s?(?:\+?=|:)\s?)[\"'`]?|"
-    r"(?:and )?(?:then|continues|goes on|followed by|next|ends)(?: with| in| as)?[\s:]{1,2}[\"'`]?)?"
+    r"(?:and )?(?:then|continues|goes on|followed by|next|ends)"
+    r"(?: with| in| as)?[\s:]{1,2}[\"'`]?)?"
 )
 _BLANKS: Final = dict.fromkeys(map(ord, _BREAKS), " ")
 
@@ -257,7 +258,10 @@ DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
-    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS, has_words=True),
+    Detector(
+        frozenset(("card", "national_id", "phone")), find_telephones,
+        signs=TELEPHONE_SIGNS, has_words=True,
+    ),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,), has_words=True),
     Detector(
         frozenset(("national_id",)), find_written_ids,

@@ -72,6 +72,8 @@ _SPELLED_BEFORE, _SPELLED_BEHIND = 90, 90
 _WRITES: Final = re.compile(r"mail|contact|write|reach|address", re.IGNORECASE)
 _NEAR: Final = 40
 _SPOKEN_BEFORE: Final = 140  # characters before the last point of an address in words
+
+
 def _in_bytes(word: str) -> str:
     return "".join(
         letter if letter.isascii() else "".join(f"\\x{byte:02x}" for byte in letter.encode())
@@ -94,7 +96,7 @@ EMAIL_SIGNS: Final = (
 _JOIN: Final = re.compile(r"[\"'`}]@[\"'`{$]")
 _JOINED: Final = 100  # characters around a sign in which both parts are strings
 _DOMAIN: Final = re.compile(r"[\"'`]((?:[a-z0-9-]{1,63}\.){1,4}([a-z]{2,6}))[\"'`]", re.IGNORECASE)
-_STRING: Final = re.compile(r"[\"'`]([^\"'`\s]{2,64})[\"'`]")
+_STRING: Final = re.compile(r"[\"'`]([^\"'`\s]{1,64})[\"'`]")
 _LOCAL: Final = re.compile(r"[A-Za-z][\w.%+-]*")
 _EMPHASIS: Final = frozenset("*_~`")
 _INDENTS: Final = frozenset(("  ", " \t", "\t ", "\t\t", "\n ", "\n\t"))

@@ -27,14 +27,15 @@ _DIGITS_LEAST, _DIGITS_MOST = 9, 34
 _GROUPS_LEAST: Final = 3
 _GROUP_MOST: Final = 8
 # What people put between the groups of a number, in any of the languages.
-_FILLING: Final = frozenset(
+_FILLING_WORDS: Final = (
     "and then next after that followed by ends ending end in with continues finally last is the "
     "it goes on plus dash hyphen minus space blank point dot comma slash pause uh um so ok bar "
     "digits digit group groups part block first second third fourth fifth sixth und dann danach "
     "strich punkt leerzeichen endet auf mit erster zweiter dritter vierter f\xfcnfter gruppe "
-    "teil et puis ensuite tiret espace finit par y luego despu\xe9s gui\xf3n guion espacio termina "
-    "en primero segundo tercero e poi trattino spazio depois en dan streepje spatie".split()
+    "teil et puis ensuite tiret espace finit par y luego despu\xe9s gui\xf3n guion espacio "
+    "termina en primero segundo tercero e poi trattino spazio depois en dan streepje spatie"
 )
+_FILLING: Final = frozenset(_FILLING_WORDS.split())
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _LETTER: Final = re.compile(r"[A-Za-z\x80-\U0010ffff]")
 

@@ -10,6 +10,20 @@ from itertools import product
 from typing import Final
 
 _ENGLISH: Final = "zero one two three four five six seven eight nine"
+_RUSSIAN: Final = (
+    "\u043d\u043e\u043b\u044c \u043e\u0434\u0438\u043d \u0434\u0432\u0430 \u0442\u0440\u0438 "
+    "\u0447\u0435\u0442\u044b\u0440\u0435 \u043f\u044f\u0442\u044c \u0448\u0435\u0441\u0442\u044c "
+    "\u0441\u0435\u043c\u044c \u0432\u043e\u0441\u0435\u043c\u044c "
+    "\u0434\u0435\u0432\u044f\u0442\u044c"
+)
+_TEEN_WORDS: Final = (
+    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_TEN_WORDS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+_FILLER_WORDS: Final = (
+    "and then dash hyphen minus space blank point dot comma slash uh und dann strich punkt "
+    "et puis tiret luego guion espacio next"
+)
 # These are read among each other, too.
 _MIXED: Final = (
     _ENGLISH,
@@ -33,10 +47,7 @@ _ALONE: Final = (
     "zero unu doi trei patru cinci \u0219ase \u0219apte opt nou\u0103",
     "nulla egy kett\u0151 h\u00e1rom n\u00e9gy \u00f6t hat h\u00e9t nyolc kilenc",
     "nol satu dua tiga empat lima enam tujuh delapan sembilan",
-    "\u043d\u043e\u043b\u044c \u043e\u0434\u0438\u043d \u0434\u0432\u0430 \u0442\u0440\u0438 "
-    "\u0447\u0435\u0442\u044b\u0440\u0435 \u043f\u044f\u0442\u044c \u0448\u0435\u0441\u0442\u044c "
-    "\u0441\u0435\u043c\u044c \u0432\u043e\u0441\u0435\u043c\u044c "
-    "\u0434\u0435\u0432\u044f\u0442\u044c",
+    _RUSSIAN,
     "shunya ek do teen chaar paanch chhah saat aath nau",
     "zero ichi ni san yon go roku nana hachi kyuu",
     "ling yi er san si wu liu qi ba jiu",
@@ -56,19 +67,8 @@ _DIGITS: Final[dict[str, str]] = {
     **dict(pair.split(":") for pair in _OTHERS.split()),
 }
 _LANGUAGES: Final[tuple[Mapping[str, str], ...]] = tuple(map(_digits_of, _ALONE))
-_TEENS: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(),
-        10,
-    )
-}
-_TENS: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), 2
-    )
-}
+_TEENS: Final = {word: str(number) for number, word in enumerate(_TEEN_WORDS.split(), 10)}
+_TENS: Final = {word: str(number) for number, word in enumerate(_TEN_WORDS.split(), 2)}
 _TIMES: Final = {
     "plus": 0, **dict.fromkeys(("double", "doble", "doppel", "dubbel", "doppio", "duplo"), 2),
     **dict.fromkeys(("triple", "treble", "tripel", "triplo"), 3),
@@ -76,10 +76,7 @@ _TIMES: Final = {
 _SAID: Final = frozenset((*_DIGITS, *_TEENS, *_TENS, *_TIMES))
 _MAY_SAY: Final = _SAID.union(*_LANGUAGES)
 # What speakers put between digits.
-_FILLERS: Final = frozenset(
-    "and then dash hyphen minus space blank point dot comma slash uh und dann strich punkt "
-    "et puis tiret luego guion espacio next".split()
-)
+_FILLERS: Final = frozenset(_FILLER_WORDS.split())
 _TOKEN: Final = re.compile(r"[^\W\d_]+|\d+")
 _GAP_MOST: Final = 8  # marks between two words
 _LEAST: Final = 5  # digits that are a number, and no figure of speech

@@ -21,7 +21,6 @@ from gateway.content.spellings import (
     read_codes,
 )
 
-
 WIDE: Final = "wide"
 
 

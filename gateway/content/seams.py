@@ -18,7 +18,9 @@ _PAIRS: Final = 16  # names and values in one window
 _MARK: Final = -1  # in place of a text: a mark between two
 BRIEF: Final = 64  # characters of a text that is a piece of something
 _BRIEF_MOST: Final = 32  # such texts: more are data
-_PIECE: Final = re.compile(r"^(?=.*\d)[A-Za-z0-9_+/=-]{6,}$|\+?(?:\b[A-Z]{1,2})?\d(?:.*[0-9A-Z])?(?![A-Za-z])|^[0-9A-Z]{1,8}$")
+_PIECE: Final = re.compile(
+    r"^(?=.*\d)[A-Za-z0-9_+/=-]{6,}$|\+?(?:\b[A-Z]{1,2})?\d(?:.*[0-9A-Z])?(?![A-Za-z])|^[0-9A-Z]{1,8}$"
+)
 _AT_ONCE: Final = 16  # finds that are placed before others have a turn
 
 
@@ -129,9 +131,7 @@ def brief_tail(texts: Sequence[str], places: Sequence[int], before: str) -> str:
 
 
 def _brief_pieces(texts: Sequence[str], places: Sequence[int]) -> list[tuple[int, int, str]]:
-    short = [
-        (place, _PIECE.search(texts[place])) for place in places if len(texts[place]) <= BRIEF
-    ]
+    short = [(place, _PIECE.search(texts[place])) for place in places if len(texts[place]) <= BRIEF]
     many = sum(piece is not None for _, piece in short)
     if not 0 < many <= _BRIEF_MOST or len(short) > 2 * _BRIEF_MOST:
         return []
@@ -188,8 +188,7 @@ class SeamFinds:
         if len(parts) < 2 and within:
             return
         if any(
-            is_surer(other, find)
-            or (other.end - other.start >= size and not is_surer(find, other))
+            is_surer(other, find) or (other.end - other.start >= size and not is_surer(find, other))
             for other in within
         ):
             return

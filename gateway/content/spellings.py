@@ -57,7 +57,8 @@ _MARKS_SAID: Final = {
 }  # fmt: skip
 _LETTER: Final = rf"(?:{'|'.join(_MARKS_SAID)}|[\w@.+-])"
 _LETTERS_APART: Final = re.compile(
-    rf"(?<![^\s(\"'])(?:{_LETTER}(?: {_LETTER}){{11,}}|{_LETTER}(?:-{_LETTER}){{11,}})(?![^\s)\"',.;])"
+    rf"(?<![^\s(\"'])(?:{_LETTER}(?: {_LETTER}){{11,}}|{_LETTER}(?:-{_LETTER}){{11,}})"
+    r"(?![^\s)\"',.;])"
 )
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
 _LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
