@@ -39,6 +39,7 @@ _NAMED: Final = 40  # characters before a number
 _CLOSE: Final = frozenset((" ", "-", ".", "\u00a0"))  # beside a card other numbers stand so, too
 _ROW_MOST: Final = 2  # numbers of a row beside four that may be a card
 _ROW_SIZE: Final = 3  # digits of such a number
+_UNSPACED: Final = "\u2e80"  # from here on scripts have no blanks between words
 _STRIP: Final = re.compile(r"[\^=]|D\d{7}")  # what stands behind it on a magnetic strip
 _USUAL_MARKS: Final = " -.\t\r\n/|_()"  # between groups of a card; commas are between numbers
 _BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
@@ -273,11 +274,8 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
         return False
     if first == final:
         is_of_goods = end - begin == _EAN and is_ean(text[begin:end])
-        return (
-            not _is_fraction(text, begin, end)
-            and _stands_alone(text, begin, end)
-            and (not is_of_goods or _is_named(text, begin))
-        )
+        is_alone = not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
+        return is_alone and (not is_of_goods or _is_named(text, begin))
     if _is_letter(text, begin - 1) or _is_letter(text, end):
         return False
     gaps = [_gap(text, groups, number) for number in range(first, final)]
@@ -369,7 +367,7 @@ def _is_row(text: str, groups: Sequence[re.Match[str]], first: int, final: int, 
 
 
 def _is_letter(text: str, place: int) -> bool:
-    return 0 <= place < len(text) and text[place].isalpha()
+    return 0 <= place < len(text) and text[place].isalpha() and text[place] < _UNSPACED
 
 
 def _stands_alone(text: str, begin: int, end: int) -> bool:

@@ -99,7 +99,7 @@ _MARKS_BETWEEN: Final = frozenset("-_/.*:~|,;#")
 _KEY_PIECE: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
 # What stands between the pieces of a key, beside blanks and quotes.
 _KEY_GAP: Final = re.compile(
-    r"[\s\"'`,;+&|)\]}>.]{1,6}(?:(?:\d{1,2}[.):]|//|#|[*-]|\|)[\s\"'`]{1,3}|"
+    r"[\s\"'`,;+&|)\]}>.]{1,8}(?:(?:\d{1,2}[.):]|//|#|[*-]|\|)[\s\"'`]{1,3}|"
     r"[A-Za-z_]\w{0,7}(?:\.(?:push|append|add|write)\(|[\"']?\s?(?:\+?=|:)\s?)[\"'`]?|"
     r"(?:and )?(?:then|continues|goes on|followed by|next|ends)"
     r"(?: with| in| as)?[\s:]{1,2}[\"'`]?)?"
