@@ -2,10 +2,11 @@
 
 import re
 import string
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway.content.checksums import is_luhn
+from gateway.content.checksums import is_ean, is_luhn
 
 _GROUP: Final = re.compile(r"\d+")
 _CARDS: Final = re.compile(
@@ -14,6 +15,7 @@ _CARDS: Final = re.compile(
     r"(?:6011|65\d\d|64[4-9]\d|62\d\d|60\d\d|50[1-9]\d|81\d\d)\d{12}(?:\d{3})?|"
     r"(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"
 )
+_DECIMAL: Final = re.compile(r"(?:^|[ \t])\d{1,3}\.\d+[ \t]|[ \t]\d{1,3}\.\d+$")
 _LEAST, _MOST = 12, 19
 _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
@@ -24,12 +26,20 @@ _LINED: Final = "0123456789 \t/()_|-"
 _DATED: Final = 48  # characters before a sign in which a date makes it a line of a log
 _SIGN_MOST: Final = 5  # marks behind the last digit of a sign
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
+_RUN_MOST: Final = 1024  # of a run whose groups are looked at once
 _GAP_MOST: Final = 5  # marks between two groups
 _LINE_MOST: Final = 3  # where a card goes on in another line
 _FEW: Final = 32  # digits: more in one line are a table
 _WORD: Final = 24  # characters of a word that digits are glued to
 _GLUED: Final = frozenset(range(13, 17))
 _HEXADECIMAL: Final = frozenset("abcdefABCDEF")
+_EAN: Final = 13  # digits on goods, and on cards of long ago
+_NAME: Final = re.compile(r"(?i:card|visa|karte|carte|tarjeta|carta|kort)")
+_NAMED: Final = 40  # characters before a number
+_CLOSE: Final = frozenset((" ", "-", ".", "\u00a0"))  # beside a card other numbers stand so, too
+_ROW_MOST: Final = 2  # numbers of a row beside four that may be a card
+_ROW_SIZE: Final = 3  # digits of such a number
+_UNSPACED: Final = "\u2e80"  # from here on scripts have no blanks between words
 _STRIP: Final = re.compile(r"[\^=]|D\d{7}")  # what stands behind it on a magnetic strip
 _USUAL_MARKS: Final = " -.\t\r\n/|_()"  # between groups of a card; commas are between numbers
 _BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
@@ -54,15 +64,28 @@ class CardPlace(NamedTuple):
 
 
 def find_cards(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
-    """Yield cards in the runs of digits around the places, which rise."""
-    done = -1
+    """Yield cards in the runs of digits around the places, which rise.
+
+    Each group of a run is tried once as the first of a card, however many signs end near it.
+    """
+    groups: Sequence[re.Match[str]] = ()
+    done = behind = -1
+    tried = 0
     for place in places:
         if place <= done:
             continue
-        for card in _cards_around(text, place):
-            if card.end > done:
+        if place > behind:
+            groups, behind = _run_around(text, place)
+            tried = 0
+        firsts = _firsts(groups, _last_digit(text, place), tried)
+        tried = firsts.stop
+        for number in firsts:
+            card = _card_from(text, groups, number)
+            if card is not None and card.start >= done:
                 yield card
                 done = card.end
+                tried = bisect_left(groups, done, lo=number, key=_start_of)
+                break
 
 
 def find_runs(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
@@ -101,7 +124,7 @@ def cards_in(written: str, start: int) -> Iterator[CardPlace]:
             at_end = first == 0 or final == len(groups) - 1 or total <= _FEW
             sizes = tuple(len(group[0]) for group in groups[first : final + 1])
             even = at_end and _is_even(stretch) and _are_even(sizes)
-            if _is_decimal(stretch):
+            if _is_decimal(stretch) or _DECIMAL.search(stretch):
                 continue
             if (whole and not _DATE.search(stretch)) or (
                 even and not _is_fraction(written, begin, end)
@@ -162,10 +185,10 @@ def _is_decimal(stretch: str) -> bool:
     return stretch.count(".") == 1 and stretch.replace(".", "", 1).isdigit()
 
 
-def _groups_around(text: str, place: int, run: str) -> list[re.Match[str]]:
+def _groups_around(text: str, place: int, run: str, reach: int = _BEHIND) -> list[re.Match[str]]:
     """Return the whole groups of the run of digits and marks that a sign at a place ends in."""
     place = _last_digit(text, place)
-    first, last = max(0, place - _BEFORE), min(len(text), place + _BEHIND)
+    first, last = max(0, place - _BEFORE), min(len(text), place + reach)
     begin = first + len(text[first:place].rstrip(run))
     behind = text[place:last]
     end = place + len(behind) - len(behind.lstrip(run))
@@ -185,27 +208,50 @@ def _last_digit(text: str, place: int) -> int:
     return place
 
 
-def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
-    """Yield cards that the run of digits and marks around a place has near the place."""
-    groups = _groups_around(text, place, _RUN)
+def _run_around(text: str, place: int) -> tuple[Sequence[re.Match[str]], int]:
+    """Return the groups of a run of digits and marks around a place, and where it is cut or ends.
+
+    It is cut at a size that holds a whole card behind each sign, and reaches as far before one.
+    """
     place = _last_digit(text, place)
-    for number in _firsts(groups, place):
-        group = groups[number]
-        if not _may_begin(groups, number):
-            continue
-        for final, digits in _candidates(groups, number, even=True):
-            if groups[final].end() >= place and _is_card(text, groups, number, final):
-                yield CardPlace(group.start(), groups[final].end(), digits)
-                return
+    groups = _groups_around(text, place, _RUN, _RUN_MOST)
+    end = groups[-1].end() if groups else place
+    return groups, end - _BEHIND if end > place + _RUN_MOST - _BEFORE else end
 
 
-def _firsts(groups: Sequence[re.Match[str]], place: int) -> range:
-    """Return the groups that a card may begin with which has the last one before the place."""
-    last = len(groups)
-    while last and groups[last - 1].start() >= place:
-        last -= 1
+def _card_from(text: str, groups: Sequence[re.Match[str]], number: int) -> CardPlace | None:
+    """Return a card that begins with this group of a run."""
+    if not _may_begin(groups, number):
+        return None
+    group = groups[number]
+    if group.end() - group.start() < _LEAST and _is_inner(text, groups, number):
+        return None
+    for final, digits in _candidates(groups, number, even=True):
+        if _is_card(text, groups, number, final):
+            return CardPlace(groups[number].start(), groups[final].end(), digits)
+    return None
+
+
+def _is_inner(text: str, groups: Sequence[re.Match[str]], number: int) -> bool:
+    """Return whether a group goes on a row of groups of its size: no card begins there."""
+    if not 0 < number < len(groups) - 1:
+        return False
+    size = groups[number].end() - groups[number].start()
+    before = groups[number - 1]
+    if before.end() - before.start() != size:
+        return False
+    return _gap(text, groups, number - 1) == _gap(text, groups, number)
+
+
+def _start_of(group: re.Match[str]) -> int:
+    return group.start()
+
+
+def _firsts(groups: Sequence[re.Match[str]], place: int, tried: int) -> range:
+    """Return the groups not tried yet that a card may begin with which reaches to the place."""
+    last = bisect_left(groups, place, key=_start_of)
     first, digits = last, 0
-    while first and digits <= _MOST:
+    while first > tried and digits <= _MOST:
         first -= 1
         digits += groups[first].end() - groups[first].start()
     return range(first, last)
@@ -227,14 +273,42 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
     if _is_decimal(text[begin:end]):
         return False
     if first == final:
-        return not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
+        is_of_goods = end - begin == _EAN and is_ean(text[begin:end])
+        is_alone = not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
+        return is_alone and (not is_of_goods or _is_named(text, begin))
     if _is_letter(text, begin - 1) or _is_letter(text, end):
         return False
     gaps = [_gap(text, groups, number) for number in range(first, final)]
     sizes = tuple(len(group[0]) for group in groups[first : final + 1])
     if not _are_even(sizes) or max(map(len, gaps)) > _GAP_MOST or not _are_alike(gaps, sizes):
         return False
-    return not _goes_on(text, groups, first, final, gaps[0])
+    return not (
+        _is_in_row(text, groups, first, final, gaps)
+        or _goes_on(text, groups, first, final, gaps[0])
+    )
+
+
+def _is_named(text: str, begin: int) -> bool:
+    """Return whether a word before it says that a number of as many digits as goods have is one."""
+    return _NAME.search(text, max(0, begin - _NAMED), begin) is not None
+
+
+def _is_in_row(
+    text: str, groups: Sequence[re.Match[str]], first: int, final: int, gaps: Sequence[str]
+) -> bool:
+    """Return whether more numbers stand in its row of a table: a date and a code may."""
+    inner = next((gap for gap in gaps if _LINE_ENDS.isdisjoint(gap)), "")
+    if not inner or (inner in _CLOSE and len(set(gaps)) == 1):
+        return False
+    beside = 0
+    for step, start in ((-1, first), (1, final)):
+        at = start
+        while 0 <= at + step < len(groups) and beside < _ROW_MOST:
+            if _gap(text, groups, min(at, at + step)) != inner:
+                break
+            at += step
+            beside += len(groups[at][0]) >= _ROW_SIZE
+    return beside >= (_ROW_MOST if len(set(gaps)) == 1 else 1)
 
 
 def _are_even(sizes: tuple[int, ...]) -> bool:
@@ -293,7 +367,7 @@ def _is_row(text: str, groups: Sequence[re.Match[str]], first: int, final: int, 
 
 
 def _is_letter(text: str, place: int) -> bool:
-    return 0 <= place < len(text) and text[place].isalpha()
+    return 0 <= place < len(text) and text[place].isalpha() and text[place] < _UNSPACED
 
 
 def _stands_alone(text: str, begin: int, end: int) -> bool:
@@ -304,9 +378,10 @@ def _stands_alone(text: str, begin: int, end: int) -> bool:
         return True
     if front in ("", "B", "b") and _STRIP.match(behind):
         return True
-    if end - begin not in _GLUED or any(map(str.isdigit, front + rear)):
+    if end - begin not in _GLUED:
         return False
-    return not _HEXADECIMAL.issuperset(front + rear)
+    letters = {letter for letter in front + rear if letter.isalpha()}
+    return not _HEXADECIMAL.issuperset(letters)
 
 
 def _last_word(text: str) -> str:

@@ -37,6 +37,13 @@ def is_luhn(digits: str) -> bool:
     return (total - _ZERO * len(turned)) % 10 == 0
 
 
+def is_ean(digits: str) -> bool:
+    """Return whether the last digit checks the others as on goods."""
+    figures = digits[::-1].encode()
+    total = sum(figures[::2]) + 3 * sum(figures[1::2])
+    return (total - _ZERO * (len(figures[::2]) + 3 * len(figures[1::2]))) % 10 == 0
+
+
 def is_iban(text: str) -> bool:
     """Return whether letters and digits without blanks leave 1 of 97, the first four moved."""
     turned = text[4:] + text[:4]

@@ -51,7 +51,8 @@ class Detector:
     """`kinds`: what it may find. `find` gets a text, and where in it signs end.
 
     `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by what begins with
-    a word or a line: each sort has an engine, which is fast with one sort alone.
+    a word or a line: each sort has an engine, which is fast with one sort alone. `has_words`: its
+    signs name numbers.
     """
 
     kinds: frozenset[str]
@@ -59,6 +60,7 @@ class Detector:
     signs: tuple[str, ...] = ()
     digit_signs: tuple[str, ...] = ()
     word_signs: tuple[str, ...] = ()
+    has_words: bool = False
 
 
 _MARK: Final = r"[\t\n\r -/:-@\[-`{-~\u2010-\u27bf]"  # no letter of any script
@@ -69,8 +71,10 @@ _IBAN_BEGIN: Final = re.compile(
     rf"(?:(?<![0-9A-Za-z])|(?<=[Nn])(?<=[Ii][Bb][Aa][Nn]))([A-Za-z]){_MARK}{{0,3}}([A-Za-z])"
     rf"{_MARK}{{0,3}}\d{_MARK}{{0,3}}\d"
 )
+_UUID: Final = re.compile(r"[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{8,12}")
+_UUID_SIZE: Final = 36
 _IPV4: Final = re.compile(
-    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
+    r"(?<![\w.+-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
     r"(?![\w-]|\.\d|/\d{1,2}(?!\d))"
 )
 _VERSION: Final = re.compile(
@@ -90,6 +94,16 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 # Also what quotations, shells and code put where a line is broken.
 _BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|,")
 _PLAIN_WORD: Final = re.compile(r"\s[A-Za-z]?[a-z]{1,15}(?![0-9A-Za-z_-])")
+_WORD_OF_KEY: Final = re.compile(r"\S+")
+_MARKS_BETWEEN: Final = frozenset("-_/.*:~|,;#")
+_KEY_PIECE: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
+# What stands between the pieces of a key, beside blanks and quotes.
+_KEY_GAP: Final = re.compile(
+    r"[\s\"'`,;+&|)\]}>.]{1,8}(?:(?:\d{1,2}[.):]|//|#|[*-]|\|)[\s\"'`]{1,3}|"
+    r"[A-Za-z_]\w{0,7}(?:\.(?:push|append|add|write)\(|[\"']?\s?(?:\+?=|:)\s?)[\"'`]?|"
+    r"(?:and )?(?:then|continues|goes on|followed by|next|ends)"
+    r"(?: with| in| as)?[\s:]{1,2}[\"'`]?)?"
+)
 _BLANKS: Final = dict.fromkeys(map(ord, _BREAKS), " ")
 
 
@@ -111,23 +125,18 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         ends = spots[size - 1] + 1
         written = text[match.start() : ends]
-        if "-" in written and not _is_grouped(written):
+        if "-" in written and _is_in_uuid(text, match.start(), ends):
             continue
         is_named = text[max(0, match.start() - 4) : match.start()].upper() == "IBAN"
         if is_named or not text[ends : ends + 1].isalnum():
             yield Span("iban", match.start(), ends, plain[:size])
 
 
-def _is_grouped(written: str) -> bool:
-    """Return whether dashes stand between groups of one size: a UUID has them elsewhere.
-
-    Country and check digits may be groups of their own.
-    """
-    sizes = [len(group) for group in re.split(r"[\W_]+", written)[:-1]]
-    return (
-        set(sizes) in ({1}, {2}, {4}, {5})
-        or sizes == [2, 2]
-        or (sizes[:2] == [2, 2] and set(sizes[2:]) in ({4}, {5}))
+def _is_in_uuid(text: str, start: int, end: int) -> bool:
+    """Return whether a stretch is a part of a UUID, or of a longer word in such groups."""
+    return any(
+        match.start() < end and start < match.end()
+        for match in _UUID.finditer(text, max(0, start - _UUID_SIZE), end + _UUID_SIZE)
     )
 
 
@@ -195,6 +204,36 @@ def _match_apart(text: str, start: int) -> Span | None:
         end = spots[found.end() - 1] + 1
         if _is_spread(text[start:end]):
             return Span("secret", start, end, found[0])
+    return _match_marked(text, start) or _match_pieces(text, start)
+
+
+def _match_pieces(text: str, start: int) -> Span | None:
+    """Return a key in pieces, with counters, calls or a word between them."""
+    last = min(len(text), start + _SPREAD)
+    whole, at, ends, pieces = "", start, list[int](), list[str]()
+    while (piece := _KEY_PIECE.match(text, at, last)) is not None:
+        whole += piece[0]
+        pieces.append(piece[0])
+        ends += range(piece.start() + 1, piece.end() + 1)
+        if _FORMATS.match(whole) is not None or (gap := _KEY_GAP.match(text, piece.end())) is None:
+            break
+        at = gap.end()
+    found = _FORMATS.match(whole)
+    if found is None or at == start:
+        return None
+    end = ends[found.end() - 1]
+    return Span("secret", start, end, found[0]) if _is_spread(" ".join(pieces)) else None
+
+
+def _match_marked(text: str, start: int) -> Span | None:
+    """Return a key with one mark more between its characters, again and again."""
+    word = _WORD_OF_KEY.match(text, start, start + _SPREAD)
+    assert word is not None  # a sign stands there
+    for mark in set(word[0]) & _MARKS_BETWEEN:
+        spots = [at for at in range(*word.span()) if text[at] != mark]
+        found = _FORMATS.match("".join(text[at] for at in spots))
+        if found is not None and _is_spread(word[0].replace(mark, " ")):
+            return Span("secret", start, spots[found.end() - 1] + 1, found[0])
     return None
 
 
@@ -219,8 +258,11 @@ DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
-    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS),
-    Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
+    Detector(
+        frozenset(("card", "national_id", "phone")), find_telephones,
+        signs=TELEPHONE_SIGNS, has_words=True,
+    ),
+    Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,), has_words=True),
     Detector(
         frozenset(("national_id",)), find_written_ids,
         signs=(FRENCH_SIGN,), digit_signs=WRITTEN_SIGNS,

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.content.domains import TOP_DOMAINS
+from gateway.content.folding import fold
 from gateway.content.spans import Span
 
-_AT: Final = r"(?:[ \t]?\n?@\n?[ \t]?|[*_]{2}@[*_]{2}| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
+_AT: Final = r"(?:[ \t]?\n?@\n?[ \t]?|[*_~`]{1,3}@[*_~`]{1,3}| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
 _BARE_DOT: Final = r"(?:\.| ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
 _DOT: Final = rf"(?:{_BARE_DOT}| \. )"
 # What ends an address: letters of scripts without blanks and the mark of emphasis may stand behind.
@@ -26,11 +27,21 @@ _SPOKEN: Final = re.compile(
     re.IGNORECASE,
 )
 _LEFT, _RIGHT = r"[\[({<]{1,2} ?", r" ?[\])}>]{1,2}"
-_NAMES_OF_AT: Final = (
-    "arobase|arroba|chiocciola|klammeraffe|apenstaartje|ma\u0142pa|\u00e4t|aet|at-sign"
-)
+# What the sign is called, in which languages also as they are folded; and the point.
+_CALLED_AT: Final = (
+    "arobase", "arroba", "chiocciola", "klammeraffe", "apenstaartje", "ma\u0142pa", "malpa",
+    "\u00e4t", "aet", "at-sign", "at sign", "at symbol", "snabel-a", "snabela", "kr\u00f8llalfa",
+    "alfakr\u00f8ll", "kukac", "zavin\u00e1\u010d", "zavinac", "miukumauku", "sobaka", "majmun",
+    "\u0441\u043e\u0431\u0430\u043a\u0430",
+)  # fmt: skip
+_CALLED_DOT: Final = (
+    "dot", "punkt", "point", "punto", "ponto", "punt", "kropka", "period", "te\u010dka", "tecka",
+    "prik", "punktum", "piste", "nokta", "tochka", "\u0442\u043e\u0447\u043a\u0430",
+)  # fmt: skip
+_NAMES_OF_AT: Final = "|".join(dict.fromkeys((*_CALLED_AT, *map(fold, _CALLED_AT))))
+_DOT_NAMES: Final = tuple(dict.fromkeys((*_CALLED_DOT, *map(fold, _CALLED_DOT))))
 _AT_WORDS: Final = rf"at|@|a|\u00e6t|{_NAMES_OF_AT}"
-_DOT_WORDS: Final = r"dot|\.|punkt|point|punto|ponto|punt|kropka|period"
+_DOT_WORDS: Final = rf"\.|{'|'.join(_DOT_NAMES)}"
 _SPELLED_DOT: Final = (
     rf"(?:\.| ?{_LEFT}(?:{_DOT_WORDS}){_RIGHT} ?| (?:{_DOT_WORDS}) | ?[_*/|~:#-]dot[_*/|~:#-] ?)"
 )
@@ -53,21 +64,7 @@ _FILES: Final = re.compile(
     r"(?:^www|[._](?:md|html?|php|py|js|ts|css|json|ya?ml|txt|pdf|png|jpe?g|csv|log|sh|rb|go|rs|java))$",
     re.IGNORECASE,
 )
-_DOTS_SPELLED: Final = (
-    "dot",
-    "unkt",
-    "oint",
-    "unt",
-    "onto",
-    "kropka",
-    "period",
-    "[.",
-    "(.",
-    "{.",
-    "<.",
-    "[ .",
-    "( .",
-)
+_DOTS_SPELLED: Final = (*_DOT_NAMES, "[.", "(.", "{.", "<.", "[ .", "( .")
 """One is behind the sign of an address that is spelled; a pattern takes ten times as long."""
 _GAP: Final = re.compile(r"[^0-9A-Za-z@]{1,4}(?=[0-9A-Za-z])")  # between letters that stand apart
 _SPELLED_BEFORE, _SPELLED_BEHIND = 90, 90
@@ -75,6 +72,15 @@ _SPELLED_BEFORE, _SPELLED_BEHIND = 90, 90
 _WRITES: Final = re.compile(r"mail|contact|write|reach|address", re.IGNORECASE)
 _NEAR: Final = 40
 _SPOKEN_BEFORE: Final = 140  # characters before the last point of an address in words
+
+
+def _in_bytes(word: str) -> str:
+    return "".join(
+        letter if letter.isascii() else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+        for letter in word
+    )
+
+
 EMAIL_SIGNS: Final = (
     "@",
     r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>]",
@@ -82,12 +88,17 @@ EMAIL_SIGNS: Final = (
     r"(?i)[_*/|~:#]at[_*/|~:#]",
     r"(?i)[_*/|~:#-]dot[_*/|~:#-] ?[a-z]{2}",
     r"(?i)[a-z0-9] (?:at|arobase|arroba) [a-z0-9-]{1,30}\.[a-z]{2}",
-    "(?i) (?:arobase|arroba|chiocciola|klammeraffe|apenstaartje) ",
-    r"(?i) (?:ma\xc5\x82pa|\xc3\xa4t|aet|at-sign) ",
+    *(f"(?i) {_in_bytes(name)} [a-z0-9]" for name in _NAMES_OF_AT.split("|")),
     "[A-Za-z0-9]-AT-[A-Za-z0-9]",
     r"(?i)[\[({<] ?(?:a|arroba|arobase|\xc3\xa4t|dot|punkt|point|punto|ponto) ?[\])}>]",
     r"(?i)[\[({<] ?(?:klammeraffe|chiocciola) ?[\])}>]",
 )
+_JOIN: Final = re.compile(r"[\"'`}]@[\"'`{$]")
+_JOINED: Final = 100  # characters around a sign in which both parts are strings
+_DOMAIN: Final = re.compile(r"[\"'`]((?:[a-z0-9-]{1,63}\.){1,4}([a-z]{2,6}))[\"'`]", re.IGNORECASE)
+_STRING: Final = re.compile(r"[\"'`]([^\"'`\s]{1,64})[\"'`]")
+_LOCAL: Final = re.compile(r"[A-Za-z][\w.%+-]*")
+_EMPHASIS: Final = frozenset("*_~`")
 _INDENTS: Final = frozenset(("  ", " \t", "\t ", "\t\t", "\n ", "\n\t"))
 _BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
 _DOTTED: Final = re.compile(
@@ -108,6 +119,9 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
             yield spaced
             continue
         match = None if _is_indented(text, place) else _match_at(text, place)
+        if match is None and (joined := _joined_at(text, place)) is not None:
+            done = joined.end
+            yield joined
         if match is None or match.start() < done:
             continue
         done = match.end()
@@ -115,6 +129,24 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
         if match.re is _SPELLED or not _BARE_DOMAIN.fullmatch(domain):
             domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
         yield Span("email", *match.span(), f"{match[1]}@{domain.rstrip('.')}.{top}".lower())
+
+
+def _joined_at(text: str, place: int) -> Span | None:
+    """Return the strings of code near a sign that are put together with it."""
+    if _JOIN.match(text, max(0, place - 2), place + 1) is None:
+        return None
+    around = max(0, place - _JOINED), place + _JOINED
+    domain = next(
+        (each for each in _DOMAIN.finditer(text, *around) if each[2].lower() in _SURE_TOPS), None
+    )
+    strings = (each for each in _STRING.finditer(text, *around) if _LOCAL.fullmatch(each[1]))
+    if domain is None:
+        return None
+    local = next((each for each in strings if each.start() != domain.start()), None)
+    if local is None:
+        return None
+    begin, end = min(local.start(1), domain.start(1)), max(local.end(1), domain.end(1))
+    return Span("email", begin, end, f"{local[1]}@{domain[1]}".lower())
 
 
 def _is_indented(text: str, place: int) -> bool:
@@ -210,6 +242,8 @@ def _local_begin(text: str, place: int) -> int | None:
         end, blank = place - 1, text[place : place + 1] in (" ", "\t", "\n")
     else:
         end, blank = max(text.rfind(mark, max(0, place - 6), place) for mark in "[({<"), True
+    if text[end - 1 : end] in _EMPHASIS and text[place : place + 1] in _EMPHASIS:
+        end -= len(text[max(0, end - 3) : end]) - len(text[max(0, end - 3) : end].rstrip("*_~`"))
     if end > 1 and text[end - 1] == "\n":
         end, blank = end - 1, True
     is_apart = end > 0 and text[end - 1] in " \t"

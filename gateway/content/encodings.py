@@ -23,7 +23,8 @@ _ESCAPE: Final = re.compile(
     r"(?P<named>&[A-Za-z]{2,12};)|(?:\\+|%)u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
     r"\\+U(?P<wide>[0-9A-Fa-f]{8})|\\+(?P<octal>[0-7]{3})|(?P<quoted>(?:=[0-9A-F]{2}){3,})|"
     r"\\+(?P<control>[nrt/\"'.@_-])|"
-    r"(?P<remark><!--[^<>\n]{0,24}-->|/\*[^*/\n]{0,24}\*/|\x1b\[[0-9;]{0,12}m)|"
+    r"(?P<remark><!--[^<>\n]{0,24}-->|/\*[^*/\n]{0,24}\*/|\x1b\[[0-9;]{0,12}m|"
+    r"(?<=[0-9A-Z]) {1,2}(?://|#|--) ?[a-z ]{1,24}(?=\r?\n[0-9A-Z]))|"
     # What layout and code put between the groups of a number, or the pieces of a key.
     r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
     r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
@@ -75,6 +76,7 @@ ESCAPE_SIGNS: Final = (
     "</span><span",
     r"-->[0-9A-Z]",
     r"[0-9A-Z]/\*",
+    r"[0-9] (?://|#|--) [a-z ]{1,24}\n[0-9A-Z]",
     r"\x1b\[",
     r"%u00[2-7][0-9A-Fa-f]",
     r"\n- \[ \] [0-9A-Z]",

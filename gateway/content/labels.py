@@ -18,7 +18,7 @@ _ORDINALS: Final = (
 _NOUNS: Final = (
     r"parts?|blocks?|groups?|chunks?|pieces?|segments?|digits?|numbers?|num|pos|position|index|idx|"
     r"fields?|cells?|values?|teil|gruppe|ziffern?|bloque|bloc|groupe|grupo|parte|partie|four|vier|"
-    r"ends?|starts?|begins?|ending|starting|with|in|it|is|by|followed|dot|dash|hyphen|space|blank|"
+    r"half|halves|h\u00e4lfte|mitad|moiti\u00e9|ends?|starts?|begins?|ending|starting|with|in|it|is|by|followed|dot|dash|hyphen|space|blank|"
     r"slash|point|punkt|bindestrich|leerzeichen|gui[o\u00f3]n|tiret|espace|espacio|punto"
 )
 # What code puts between: a declaration, a call that adds to a text, a name and its sign.
@@ -42,7 +42,7 @@ _VALUE_MOST: Final = 9
 _PARTS: Final = "part|block|group|chunk|piece|segment|digit|teil|ziffer|gruppe|bloque"
 LABEL_SIGNS: Final = (
     f"(?i)(?:{_PARTS})[ _]?2[^0-9a-z]",
-    f"(?i)(?:second|zweiter|segundo|deuxi\xc3\xa8me) (?:{_PARTS}|four|bloc)",
+    f"(?i)(?:second|zweiter|segundo|deuxi\xc3\xa8me) (?:{_PARTS}|four|bloc|half)",
     "(?i)(?:ends with|ending in|ends in|starts with|endet mit) [0-9A-Z]",
     r"\.(?:append|push|add)\((?:[0-9]\)|[\"'][0-9A-Z]{1,8}[\"'])",
     r"\+= [\"'][0-9A-Z]{1,8}[\"']",

@@ -192,6 +192,7 @@ PERSON_WORDS: Final = (
     "codice fiscale", r"cod\. fisc", "henkil", "ahv-n", "ahvn",
     *_ended("nir", "hetu", "dni", "nino", "fnr", "ahv", "avs"),
     r"nie[^a-z][^\x1e]{0,24}[xyz][^a-z]{1,5}[0-9]", "documento de id", "extranjero", "ni number",
+    f"insee{_WORD_END}", r"s\xc3\xa9cu", "securite sociale", r"c\. ?f\.",
     r"nat\. ins", "personnr", r"num\xc3\xa9ro national", "pessoa f",
 )  # fmt: skip
 PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"

@@ -25,6 +25,7 @@ class ReadPrefix(msgspec.Struct, frozen=True):
     media: int
     tail: str  # of all texts
     spoken: str  # of what the user said
+    brief: str = ""  # of short texts that may be pieces of a number
 
 
 class ScannedBeginnings:

@@ -19,7 +19,7 @@ from gateway.content.body_texts import (
 from gateway.content.long_json import count_quotes, decode_long, let_go
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
-from gateway.content.seams import REACH, SplitFind, find_across
+from gateway.content.seams import REACH, SplitFind, brief_tail, find_across
 from gateway.content.secret_formats import LONGEST
 from gateway.content.slices import SlicePace, TextPiece, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
@@ -160,6 +160,7 @@ class RequestReader:
             dict(found), unread, texts.media,
             _tail(texts.texts, texts.content, "" if before is None else before.tail),
             _tail(texts.texts, texts.spoken, "" if before is None else before.spoken),
+            brief_tail(texts.texts, texts.content, "" if before is None else before.brief),
         )  # fmt: skip
         self._memory.keep(raw, kept)
         turns = TurnTaker()
@@ -183,14 +184,15 @@ class RequestReader:
                 found[find.kind] += 1
                 if every or _is_near(find, len(body.texts[find.text])):
                     near.append(find)
-        texts, orders = body.texts, [body.content]
+        texts, orders, brief = body.texts, [body.content], [*body.content]
         if body.spoken != body.content:
             orders.append(body.spoken)
         if before is not None:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
+            texts, brief = [*texts, before.brief], [len(texts), *brief]
         splits, absorbed = await find_across(
-            texts, orders, partial(self._scan_windows, pace), near, body.named
+            texts, orders, partial(self._scan_windows, pace), near, body.named, brief
         )
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]

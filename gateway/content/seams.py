@@ -1,10 +1,12 @@
 """Texts that are one only when they are put together: what stands across the ends of parts."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Final
 
+from gateway.content.numbers import is_named
 from gateway.content.text_scanner import ScanResult, TextFind, is_surer
 from gateway.content.turn_taker import TurnTaker
 
@@ -14,6 +16,11 @@ WINDOW: Final = 3 * CARRIED
 _VALUE: Final = 4 * REACH  # characters of a value that are looked at under its name
 _PAIRS: Final = 16  # names and values in one window
 _MARK: Final = -1  # in place of a text: a mark between two
+BRIEF: Final = 64  # characters of a text that is a piece of something
+_BRIEF_MOST: Final = 32  # such texts: more are data
+_PIECE: Final = re.compile(
+    r"^(?=.*\d)[A-Za-z0-9_+/=-]{6,}$|\+?(?:\b[A-Z]{1,2})?\d(?:.*[0-9A-Z])?(?![A-Za-z])|^[0-9A-Z]{1,8}$"
+)
 _AT_ONCE: Final = 16  # finds that are placed before others have a turn
 
 
@@ -107,6 +114,40 @@ def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> Ite
         yield SeamWindow(pieces)
 
 
+def brief_windows(texts: Sequence[str], places: Sequence[int]) -> Iterator[SeamWindow]:
+    """Yield a window over the short texts that have digits, without all that is said between.
+
+    A number may be told in pieces, each in a message or a call of its own. A text with a word
+    alone that names one stands apart from what is behind it.
+    """
+    pieces = _brief_pieces(texts, places)
+    if sum(text >= 0 for text, _, _ in pieces) > 1:
+        yield SeamWindow(pieces)
+
+
+def brief_tail(texts: Sequence[str], places: Sequence[int], before: str) -> str:
+    """Return what of the short texts of a turn, and of those before it, may go on in the next."""
+    return (before + "".join(piece for _, _, piece in _brief_pieces(texts, places)))[-BRIEF:]
+
+
+def _brief_pieces(texts: Sequence[str], places: Sequence[int]) -> list[tuple[int, int, str]]:
+    short = [(place, _PIECE.search(texts[place])) for place in places if len(texts[place]) <= BRIEF]
+    many = sum(piece is not None for _, piece in short)
+    if not 0 < many <= _BRIEF_MOST or len(short) > 2 * _BRIEF_MOST:
+        return []
+    mark = (_MARK, 0, " ")
+    pieces = [mark]
+    for place, piece in short:
+        text = texts[place]
+        if piece is None:
+            pieces += (mark, (place, 0, text), mark) if is_named(f"{text} ") else ()
+        elif piece.start() and is_named(text[: piece.start()]):
+            pieces += (mark, (place, 0, text[: piece.end()]))
+        else:
+            pieces.append((place, piece.start(), piece[0]))
+    return [*pieces, mark]
+
+
 class SplitFind(tuple[TextFind, ...]):
     """The parts of one find that stands in several texts."""
 
@@ -124,6 +165,7 @@ class SeamFinds:
         self.absorbed: set[TextFind] = set()
         self._known = known
         self._found: dict[tuple[int, int], SplitFind] = {}
+        self._ends: set[tuple[str, int, int]] = set()  # by value: another order may tell it, too
 
     @property
     def splits(self) -> list[SplitFind]:
@@ -145,8 +187,15 @@ class SeamFinds:
         size = sum(end - begin for _, begin, end in parts)
         if len(parts) < 2 and within:
             return
-        if any(other.end - other.start >= size and not is_surer(find, other) for other in within):
+        if any(
+            is_surer(other, find) or (other.end - other.start >= size and not is_surer(find, other))
+            for other in within
+        ):
             return
+        end = find.value, parts[-1][0], parts[-1][2]
+        if end in self._ends:
+            return
+        self._ends.add(end)
         self.absorbed |= within
         split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
         self._found.setdefault((parts[0][0], parts[0][1]), split)
@@ -158,16 +207,18 @@ async def find_across(
     scan: Callable[[Sequence[str]], Awaitable[ScanResult]],
     known: Sequence[TextFind],
     named: Sequence[tuple[int, int]] = (),
+    brief: Sequence[int] = (),
 ) -> tuple[list[SplitFind], set[TextFind]]:
     """Return what only texts together tell, of each order in which they may be put together.
 
     `known`: finds inside of one text, of which the second are those that a larger one takes in.
-    `named`: names and the values under them.
+    `named`: names and the values under them. `brief`: texts of which the short ones may be pieces.
     """
     finds, turns = SeamFinds(known), TurnTaker()
     windows = chain(
         *(seam_windows(texts, places) for places in orders if len(places) > 1),
         named_windows(texts, named),
+        brief_windows(texts, brief),
     )
     for group in _in_groups(windows):
         scanned = await scan([window.text for window in group])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
 from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, NUL, form_signs
-from gateway.content.readings import READINGS, TextReader
+from gateway.content.readings import READINGS, WIDE, TextReader
 
 if TYPE_CHECKING:
     import hyperscan
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
 _NUL: Final = NUL.encode()
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors; then other readings
+
+_NAMED: Final = [ESCAPED - place for place, entry in enumerate(READINGS) if entry.is_named]
 
 
 def reading_of(owner: int) -> TextReader:
@@ -31,21 +33,31 @@ class SignIndex:
             [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
             for signs_of in _SORTS
         )
-        led += [
-            (sign, ESCAPED - place) for place, entry in enumerate(READINGS) for sign in entry.signs
-        ]
+        self._naming = [place for place, entry in enumerate(detectors) if entry.has_words]
+        engines = {"led": led, "digits": digits, "lines": words}
+        for place, entry in enumerate(READINGS):
+            engines.setdefault(entry.engine, []).extend(
+                (sign, ESCAPED - place) for sign in entry.signs
+            )
         self._engines = [
-            (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (led, digits, words)
+            (name, compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
+            for name, signs in engines.items()
             if signs
         ]
 
     def find(self, data: bytes) -> dict[int, list[int]]:
         """Return by owner where its signs end, in order."""
         found: dict[int, list[int]] = {}
-        for engine, owners in self._engines:
+        is_ascii = data.isascii()
+        for name, engine, owners in self._engines:
+            if is_ascii and name == WIDE:
+                continue
             for sign, end in ends_in(engine, data):
                 found.setdefault(owners[sign], []).append(end)
+        for named in _NAMED:
+            for place in self._naming:
+                if place in found:
+                    found.setdefault(named, []).extend(found[place])
         for places in found.values():
             places.sort()
         return found

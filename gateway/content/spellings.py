@@ -1,117 +1,21 @@
-"""Numbers and letters in other words: digits that are spelled, codes of letters, text backwards.
+"""Numbers and letters in other words: codes of letters, letters like digits, text backwards.
 
 Each entry of the table has a pattern that tells what stands for what; the rest of the text stays,
 so that a find is masked where it was written. Signs for the engine are literals of two words or
 codes: a class or a choice of short words costs as much as all other signs.
 """
 
+import base64
+import binascii
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator
 from typing import Final
-
-# Of English, German, French, Spanish, Italian, Portuguese and Dutch.
-_LANGUAGES: Final = (
-    "zero one two three four five six seven eight nine",
-    "null eins zwei drei vier f\u00fcnf sechs sieben acht neun",
-    "z\u00e9ro un deux trois quatre cinq six sept huit neuf",
-    "cero uno dos tres cuatro cinco seis siete ocho nueve",
-    "zero uno due tre quattro cinque sei sette otto nove",
-    "zero um dois tr\u00eas quatro cinco seis sete oito nove",
-    "nul een twee drie vier vijf zes zeven acht negen",
-)
-_OTHERS: Final = (
-    "oh:0 o:0 nought:0 ein:1 une:1 una:1 uma:1 zwo:2 duas:2 tree:3 fower:4 fuenf:5 fife:5 niner:9"
-)
-_DIGITS: Final[dict[str, str]] = {
-    **{word: str(digit) for words in _LANGUAGES for digit, word in enumerate(words.split())},
-    **dict(pair.split(":") for pair in _OTHERS.split()),
-}
-_TEENS: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        [
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ],
-        10,
-    )
-}
-_TENS: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
-    )
-}
-_TIMES: Final = {"double": 2, "triple": 3, "plus": 0}
-_SAID: Final = frozenset((*_DIGITS, *_TEENS, *_TENS, *_TIMES))
-_TOKEN: Final = re.compile(r"[^\W\d_]+|\d+")
-_GAP_MOST: Final = 8  # marks between two words
-_LEAST: Final = 5  # digits that are a number, and no figure of speech
-_LEAST_WORDS: Final = 2
 
 _CODE: Final = "(?:3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6])"  # of a letter in ASCII
 _TWO: Final = "[2-7][0-9A-Fa-f]"
 _APART: Final = r"(?:,\s{0,2}| )"
 _CHR: Final = r"(?:chr|char|CHR|CHAR|Chr|Char|fromCharCode)\(\s?"
 _CALL: Final = re.compile("[A-Za-z]+")
-
-
-def read_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield numbers in words, and what they say; digits and single letters may stand between."""
-    run: list[re.Match[str]] = []
-    for token in _TOKEN.finditer(text):
-        is_part = len(token[0]) == 1 or token[0].isdigit() or token[0].lower() in _SAID
-        if run and (not is_part or token.start() - run[-1].end() > _GAP_MOST):
-            yield from _said_in(run)
-            run = []
-        if is_part:
-            run.append(token)
-    yield from _said_in(run)
-
-
-def _said_in(run: list[re.Match[str]]) -> Iterator[tuple[int, int, str]]:
-    """Yield words and digits beside each other where they are one number."""
-    words = [token[0].lower() for token in run]
-    if sum(len(word) > 1 and not word.isdigit() for word in words) < _LEAST_WORDS:
-        return
-    plain = _say(words)
-    if sum(map(str.isdigit, plain)) >= _LEAST:
-        yield run[0].start(), run[-1].end(), plain
-
-
-def _say(words: Sequence[str]) -> str:
-    """Return the digits that words say; letters stay beside each other."""
-    plain, times, tens = "", 1, ""
-    for word in words:
-        if tens and word in _DIGITS:
-            plain, tens = plain + tens + _DIGITS[word], ""
-            continue
-        plain, tens = plain + (tens and f"{tens}0"), ""
-        if word in _TENS:
-            tens = _TENS[word]
-        elif word in _TIMES:
-            times = _TIMES[word] or 1
-            plain += "" if _TIMES[word] else "+"
-        elif (
-            (word in _DIGITS and (len(word) > 1 or plain[-1:].isdigit()))
-            or len(word) > 1
-            or word.isdigit()
-        ):
-            said = _DIGITS.get(word, _TEENS.get(word, word))
-            between = " " if plain[-1:].isalpha() else ""
-            plain, times = plain + between + said * times, 1
-        else:
-            plain += (" " if plain[-1:].isdigit() else "") + word.upper()
-    return plain + (tens and f"{tens}0")
 
 
 def _read_codes(base: int) -> Callable[[str], str]:
@@ -129,14 +33,40 @@ def _read_bytes(written: str) -> str:
     return bytes.fromhex(written).decode("latin-1")
 
 
-_LETTERS_APART: Final = re.compile(r"(?<!\S)[\w@.+-](?: [\w@.+-]){11,}(?!\S)")
+def _read_groups(written: str) -> str:
+    """Return groups that are base64 each, or what is written where one is no text."""
+    try:
+        return " ".join(
+            base64.b64decode(group, validate=True).decode("ascii")
+            for group in _GROUP_MARKS.split(written)
+        )
+    except (binascii.Error, UnicodeDecodeError):
+        return written
+
+
+def _joined_letters(written: str) -> str:
+    mark = " " if " " in written else "-"
+    return "".join(_MARKS_SAID.get(letter, letter) for letter in written.split(mark))
+
+
+_GROUP_MARKS: Final = re.compile(r"[ ,;\"'\r\n\t]+")
+# Letters of a word one by one, and the names of the marks between them.
+_MARKS_SAID: Final = {
+    "dot": ".", "punkt": ".", "point": ".", "punto": ".", "at": "@", "arroba": "@", "dash": "-",
+    "hyphen": "-", "minus": "-", "underscore": "_",
+}  # fmt: skip
+_LETTER: Final = rf"(?:{'|'.join(_MARKS_SAID)}|[\w@.+-])"
+_LETTERS_APART: Final = re.compile(
+    rf"(?<![^\s(\"'])(?:{_LETTER}(?: {_LETTER}){{11,}}|{_LETTER}(?:-{_LETTER}){{11,}})"
+    r"(?![^\s)\"',.;])"
+)
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
 _LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
 
 
 # What stands for what.
 _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
-    (_LETTERS_APART, lambda written: written.replace(" ", "")),
+    (_LETTERS_APART, _joined_letters),
     (_LISTED, lambda written: "".join(_QUOTED.findall(written))),
     (re.compile(rf"(?<![0-9A-Za-z]){_TWO}(?:[ :-]{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
     (
@@ -146,6 +76,14 @@ _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
     (re.compile(rf"0x{_TWO}(?:{_APART}0x{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
     (re.compile(rf"U\+00{_TWO}(?:{_APART}U\+00{_TWO}){{5,}}"), _read_codes(16)),
     (re.compile(rf"(?<![\d.]){_CODE}(?:{_APART}{_CODE}){{5,}}(?![\d.])"), _read_codes(10)),
+    (re.compile(r"(?<!\d)0?[01][0-7]{2}(?:[ ,\\]{1,2}0?[01][0-7]{2}){5,}(?!\d)"), _read_codes(8)),
+    (
+        re.compile(
+            r"[A-Za-z0-9+/]{2,22}={1,2}(?:[ ,;\"'\r\n\t]{1,4}(?:[A-Za-z0-9+/]{4}){1,6}|"
+            r"[ ,;\"'\r\n\t]{1,4}[A-Za-z0-9+/]{2,22}={1,2}){1,12}(?![A-Za-z0-9+/=])"
+        ),
+        _read_groups,
+    ),
     (
         re.compile(rf"{_CHR}{_CODE}\s?\)(?:\s?[+.,&|]{{0,2}}\s?{_CHR}{_CODE}\s?\)){{5,}}"),
         _read_codes(10),
@@ -154,11 +92,11 @@ _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
 )  # fmt: skip
 # Letters that look like digits, among digits; an account number begins with its country.
 _ALIKE: Final = re.compile(
-    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolI]{2}))?)([0-9OolISB](?:[ -]?[0-9OolISB]){8,33})"
+    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolISB]{2}))?)([0-9OolISBZ](?:[ -]?[0-9OolISBZ]){8,33})"
     r"(?![0-9A-Za-z])"
 )
-_DRAWN: Final = str.maketrans("OolISB", "001158")
-_DIGITS_LEAST: Final = 0.6  # of what is read as digits
+_DRAWN: Final = str.maketrans("OolISBZ", "0011582")
+_DIGITS_LEAST: Final = 0.5  # of what is read as digits
 # Backwards is read what a word, a call or a mark of direction calls so.
 _BACKWARDS: Final = re.compile(
     r"revers|backward|r\u00fcckw\u00e4rts|al rev\u00e9s|l['\u2019]envers|strrev|\[::-1\]|\u202e",
@@ -172,26 +110,7 @@ _KEY_LEAST: Final = 20
 _TURNED_LEAST: Final = 8
 
 
-def _pairs(words: str, marks: str, *, third: bool = True) -> str:
-    """Return a sign of two words of a language, as literals, and of one more."""
-    each = words.split()
-    behind = f"(?:{marks}(?:{'|'.join(each)}))" if third else ""
-    return (
-        f"(?i)(?:{'|'.join(first + marks + last for first, last in product(each, each))}){behind}"
-    )
-
-
-def _in_bytes(sign: str) -> str:
-    return "".join(
-        letter if letter.isascii() else "".join(f"\\x{byte:02x}" for byte in letter.encode())
-        for letter in sign
-    )
-
-
-_SPACED: Final = (" ", ", ", "-")
-_ONES: Final = _LANGUAGES[0].split()[1:]
 _CODE_OF_DIGIT: Final = "(?:4[89]|5[0-7])"
-_ANY_WORD: Final = "|".join(_LANGUAGES[0].split())
 # How keys begin, and the sign of an address, where each letter stands apart or is its code.
 _BEGINS: Final = (
     "AKIA", "ghp_", "gith", "glpa", "sk-a", "sk-p", "sk_l", "sk_t", "xoxb", "xoxp", "AIza", "hf_",
@@ -202,17 +121,10 @@ _APART_SIGNS: Final = (
     *(mark.join(begin) for begin in _BEGINS for mark in _SEPARATE),
     *(mark.join(str(ord(letter)) for letter in begin) for begin in _BEGINS for mark in (", ", ",")),
     "(?i) @ [a-z] [a-z] ",
+    "(?i) (?:at|dot) [a-z0-9] [a-z0-9] ",
+    "(?i)-(?:at|dot)-[a-z0-9]-",
+    "(?i) (?:dash|underscore) [a-z0-9] ",
     *(rf"{mark}64{mark}(?:9[7-9]|1[01][0-9]){mark}" for mark in (", ", ",", " ")),
-)
-WORD_SIGNS: Final = (
-    *(_in_bytes(_pairs(words, " ")) for words in _LANGUAGES),
-    *(_in_bytes(_pairs(words, mark)) for words in _LANGUAGES[:2] for mark in (", ", "-")),
-    *(_pairs(_LANGUAGES[0], mark) for mark in (r"\n", r'", "', r"\. ")),
-    # One word each: the engine takes a while to compile the choice of all of them.
-    *(f"(?i)[0-9] {word} [0-9]" for word in _LANGUAGES[0].split()),
-    f"(?i) (?:oh|o) (?:{_ANY_WORD}) ",
-    f"(?i)(?:double|triple) (?:{_ANY_WORD})",
-    f"(?i)(?:{'|'.join(f'{ten}-{unit}' for ten in _TENS for unit in _ONES)}) (?:{'|'.join(_TENS)})",
 )
 CODE_SIGNS: Final = (
     *_APART_SIGNS,
@@ -223,6 +135,9 @@ CODE_SIGNS: Final = (
     r"(?i)(?:chr|char)\([0-9]{2,3}\)",
     r"U\+00[2-7][0-9A-F] U\+00",
     "0011[01]{4} 0011[01]{4}",
+    ":".join(["3[0-9]"] * 4),
+    *(mark.join(["06[0-7]"] * 3) for mark in (" ", ", ")),
+    "==[ ,;\"'\n]{1,3}[MNOQRSTU]",
 )
 BACKWARDS_SIGNS: Final = (
     r"(?i)(?:revers(?:ed|e)[^(=a-z_]|backwards|r\xc3\xbcckw\xc3\xa4rts|al rev\xc3\xa9s|l'envers)",
@@ -237,6 +152,11 @@ ALIKE_SIGNS: Final = (
     "0[OlI][0-9][0-9]",
     "[0-9]0o[0-9][0-9]",
     "[0-9][0-9][OolI][0-9]",
+    "[0-9][SZ][0-9][0-9]",
+    "[0-9][0-9][SZ][0-9]",
+    "[0-9][SBZ][0-9] [0-9OolISBZ]{3}",
+    "[0-9][0-9][OlI][ -][0-9]",
+    "[0-9][0-9][OlI][^0-9A-Za-z]",
 )
 
 

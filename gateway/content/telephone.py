@@ -29,6 +29,16 @@ _AMERICAN: Final = re.compile(
 )
 _GROUP: Final = re.compile(r"\d+")
 _DATE: Final = re.compile(r"(?:19|20)\d\d[-./ ]?[01]\d[-./ ]?[0-3]\d")
+# Things have numbers in the same groups.
+_ARTICLE: Final = re.compile(
+    r"(?<![a-z])(?:parts?|pn|p/n|sku|articles?|art\.?|item|drawing|drw|dwg|model|serial|s/n|sn|order|"
+    r"invoice|ref|rev|doi|isbn|issn|gtin|ean|upc|lot|batch|catalog(?:ue)?|cat|asin|ticket|bug|case|"
+    r"artikel|bestell|rechnung|zeichnung|auftrag|modell|pi\xe8ce|r\xe9f|pedido|factura)"
+    r"(?:[ .:#=-]|no\b|nr\b|n\xb0|number|nummer|num){0,4}\Z",
+    re.IGNORECASE,
+)
+_ARTICLE_NEAR: Final = 24
+_OTHER_MOST: Final = 2  # digits between a name and a number: of which it is
 _LEAST, _MOST = 7, 15
 
 
@@ -49,7 +59,7 @@ def is_telephone(written: str, before: str) -> bool:
     if written.startswith("00") and 10 <= len(digits) <= _MOST + 2 and _CODES.match(digits[2:]):
         return len(written) > len(digits) or _is_named(before[-40:])
     if _AMERICAN.fullmatch(written):
-        return True
+        return not _is_article(before) or _is_named(before[-32:])
     if not _LEAST <= len(digits) <= _MOST or len(set(digits)) < 3:
         return False
     return _is_named(before[-32:])
@@ -61,6 +71,16 @@ def _is_named(before: str) -> bool:
     if not any(stem in lowered for stem in STEMS):
         return False
     return any(
-        match[0].lower() not in _VERBS or _GROUP.search(before, match.end()) is None
+        _digits_in(before[match.end() :]) <= (0 if match[0].lower() in _VERBS else _OTHER_MOST)
         for match in _NAMED.finditer(before)
+        if before[max(0, match.start() - 1) : match.start()] != "."  # a part of a name in code
     )
+
+
+def _digits_in(between: str) -> int:
+    return sum(map(str.isdigit, between))
+
+
+def _is_article(before: str) -> bool:
+    """Return whether a word at once before a number says that it is of a thing."""
+    return _ARTICLE.search(before[-_ARTICLE_NEAR:]) is not None

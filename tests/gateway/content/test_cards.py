@@ -1,5 +1,7 @@
 """Cards in the groups that people and tables give them, and numbers that are none."""
 
+from cProfile import Profile
+
 import pytest
 
 from gateway.content.cards import cards_in, find_cards, find_runs
@@ -51,3 +53,31 @@ def test_uneven_groups_are_a_card_where_nothing_else_stands_in_the_line() -> Non
 def test_a_run_is_one_number_or_has_one_at_an_end() -> None:
     assert [card.digits for card in cards_in("4111 1111 1111 1111", 0)] == [CARD]
     assert list(cards_in("1.5 2.25 4111 33 1111 1111", 0)) == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("EAN 4031662773069", []), ("card 4031662773069", ["4031662773069"]),
+    ("8721\t121\t4442\t8115\t7521\n9264\t572\t6548\t4080\t2132", []),
+    ("5555\t3412\t4444\t1115\t12/27\t123", ["5555\t3412\t4444\t1115"]),
+    ("no6011251514287625exp1227", ["6011251514287625"]), ("0f6011251514287625ab", []),
+])  # fmt: skip
+def test_goods_and_rows_of_tables_are_no_cards(text, expected) -> None:
+    assert found(text) == expected
+
+
+def test_a_fraction_is_no_group() -> None:
+    assert list(cards_in("540689 7566 0.544 72", 0)) == []
+
+
+def test_each_group_of_a_table_is_tried_once() -> None:
+    line = " ".join(str(number * 7 % 10) for number in range(28))
+    calls = []
+    for rows in (100, 200):
+        text = "\n".join([line] * rows)
+        profile = Profile()
+        profile.enable()
+        list(find_cards(text, range(20, len(text), 2)))
+        profile.disable()
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[1] < 2.2 * calls[0]
+    assert calls[1] < 50 * 200 * 28

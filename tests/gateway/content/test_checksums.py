@@ -4,6 +4,7 @@ import pytest
 
 from gateway.content.checksums import (
     IBAN_LENGTHS,
+    is_ean,
     is_iban,
     is_luhn,
     is_mod_11_2,
@@ -37,3 +38,8 @@ def test_the_length_of_an_account_number_is_its_country_s() -> None:
 
 def test_weights_are_applied_digit_by_digit() -> None:
     assert weighted("123", (3, 2, 1)) == 3 + 4 + 3
+
+
+def test_numbers_of_goods_are_checked() -> None:
+    assert is_ean("4006381333931")
+    assert not is_ean("4006381333932")

@@ -76,3 +76,24 @@ def test_what_is_left_of_a_key_is_found_by_its_last_line() -> None:
 def test_kinds_of_detectors_are_those_of_policies() -> None:
     kinds = frozenset().union(*(entry.kinds for entry in DETECTORS))
     assert kinds == CONTENT_KINDS.keys() - {"unknown"}
+
+
+KEY = "AKIAJWXVPJAVYPG6AOU2"
+
+
+@pytest.mark.parametrize("written", [
+    "AKIAJW-XVPJAV-YPG6AO-U2", "AKIAJW/XVPJAV/YPG6AO/U2", "AKIAJW*XVPJAV*YPG6AO*U2",
+    "AKIAJWXVPJAV and continues YPG6AOU2", "a.push('AKIAJWXVPJ')\na.push('AVYPG6AOU2')",
+    "1. AKIAJWXVPJ\n2. AVYPG6AOU2", "// AKIAJWXVPJ\n// AVYPG6AOU2", "AKIAJWXVPJ...\n...AVYPG6AOU2",
+])  # fmt: skip
+def test_a_key_in_pieces_is_found(written) -> None:
+    places = range(1, len(written) + 1)
+    assert [span.value for span in find_secrets(written, places)] == [KEY]
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("DE8-937-040-044-053-201-300-0", ["DE8-937-040-044-053-201-300-0"]),
+    ("1234abcd-de89-3704-0044-053201300012", []), ("DE89-3704-0044-0532-0130-00", 1),
+])  # fmt: skip
+def test_an_account_between_dashes_is_no_part_of_a_uuid(text, expected) -> None:
+    assert found(find_ibans, text) == ([text] if expected == 1 else expected)

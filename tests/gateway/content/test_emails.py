@@ -25,6 +25,12 @@ SIGN = re.compile("|".join(f"(?:{form})" for form in FORMS), re.IGNORECASE)
         ("jane :at: example :dot: org", ["jane :at: example :dot: org"]),
         ("j,a,n,e,@,b,c,.,d,e", ["j,a,n,e,@,b,c,.,d,e"]),
         ("[j][o][@][b][.][d][e]", ["j][o][@][b][.][d][e"]),
+        ("anna snabel-a gmail punktum com", ["anna snabel-a gmail punktum com"]),
+        ("anna sobaka gmail tochka com", ["anna sobaka gmail tochka com"]),
+        ("p_dubois**@**mail.ru", ["p_dubois**@**mail.ru"]),
+        ('u = "tom"; d = "web.de"; mail = u + "@" + d', ['tom"; d = "web.de']),
+        ('"@".join(["tom", "web.de"])', ['tom", "web.de']),
+        ('name, host = line.split("@"), "a.txt"', []),
         ("look at example dot org", []), ("we met at noon dot xyzzy", []),
     ],
 )  # fmt: skip

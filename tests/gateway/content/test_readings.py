@@ -9,8 +9,10 @@ from gateway.content.sign_index import ends_in
 TEXTS = (
     "&#52;&#49; 4111%201111 5555 then 3412",
     "one two three four five six seven",
+    "\u56db\u4e00\u4e00\u4e00 \u4e00\u4e00\u4e00\u4e00",
     "52 49 49 49 49 49 49 0x34, 0x31",
     "part 1: 5555\npart 2: 3412\npart 3: 4444\npart 4: 1115",
+    "my card starts with 5555, followed by 3412, then 4444 and ends in 1115",
     "reversed: 5111444421435555",
     "card 5555 34l2 4444 11l5",
 )

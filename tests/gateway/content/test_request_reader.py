@@ -74,6 +74,32 @@ async def test_what_goes_on_in_the_next_turn_is_found(reader) -> None:
     assert await reader.read(chat(*before, "go on", "1111 1111")) == {"card": 1}
 
 
+@pytest.mark.parametrize(("said", "kind"), [
+    (("5555 3412...", "Saved. What follows?", "...4444 1115"), "card"),
+    (("5555", "noted", "3412", "noted", "4444", "and the last?", "1115"), "card"),
+    (("5555", "noted", "3412", "noted", "4444", "and the last?", "1116"), None),
+    (("AKIAZ4NMFH", "more?", "ADQHKPMZZ2"), "secret"),
+])  # fmt: skip
+async def test_pieces_of_a_number_in_short_messages_are_one(reader, said, kind) -> None:
+    assert await reader.read(chat(*said)) == ({kind: 1} if kind else {})
+
+
+async def test_pieces_in_calls_of_different_tools_are_one(reader) -> None:
+    calls = [
+        {"id": str(number), "type": "function",
+         "function": {"name": name, "arguments": json.dumps({name: piece})}}
+        for number, (name, piece) in enumerate((("head", "55553412"), ("tail", "44441115")))
+    ]  # fmt: skip
+    messages = [
+        {"role": "user", "content": "store it"},
+        {"role": "assistant", "content": None, "tool_calls": calls[:1]},
+        {"role": "tool", "tool_call_id": "0", "content": "ok"},
+        {"role": "assistant", "content": None, "tool_calls": calls[1:]},
+        {"role": "tool", "tool_call_id": "1", "content": "ok"},
+    ]
+    assert await reader.read(asked(messages=messages)) == {"card": 1}
+
+
 async def test_a_masked_request_has_the_size_of_what_is_sent(reader) -> None:
     request = chat(f"{CARD} and {CARD} and a@b.com")
     masked = await reader.mask(request, KINDS, Placeholders())

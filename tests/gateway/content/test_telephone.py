@@ -16,6 +16,10 @@ from gateway.content.telephone import is_telephone
         ("2026-11-28", "call ", False), ("0049 30 1234567", "", True), ("1234567", "tel ", True),
         ("+0000000000", "", False), ("(+49 30 1234567", "", True), ("(0049 30 1234567", "", True),
         ("01.70.84.11.46", "T\u00e9l. : ", True), ("01 70 84 11 46", "Appelez-moi au ", True),
+        ("415-555-2671", "part no. ", False), ("415-555-2671", "SKU: ", False),
+        ("415-555-2671", "phone of the model: ", True),
+        ("36597838", "mob. 2005 10 731; PMID: ", False),
+        ("2013.11.702", "doi:10.1016/j.cell.", False),
         ("030/1234567", "Telefonnummer ", True), ("030/1234567", "Festnetz: ", True),
     ],
 )  # fmt: skip
