@@ -55,6 +55,7 @@ class _LoanQueue:
     worker: _Worker
     borrow: wire.LoanRequest
     tries: int = LEFT_TRIES  # how often it may still wait for money of other hosts
+    exact: bool = False  # no slice: after a recall that is idle money, which others lack
 
     @property
     def amounts(self) -> dict[BudgetAccount, int]:
@@ -231,11 +232,11 @@ class BudgetBroker:
     async def _answer(self, asking: list[_LoanQueue]) -> None:
         waiting, silent = asking, _NOBODY
         try:
-            waiting = await self._lend(asking)
-            if waiting:
-                short = dict.fromkeys(chain.from_iterable(map(self._short, waiting)))
-                silent = await self._recall(list(short))
-                waiting = await self._lend(waiting)
+            waiting, recalled = await self._lend(asking), set[BudgetAccount]()
+            while short := [each for each in self._all_short(waiting) if each not in recalled]:
+                silent |= await self._recall(short)
+                recalled.update(short)
+                waiting = await self._lend([replace(queue, exact=True) for queue in waiting])
             while waiting:
                 queue = waiting[0]
                 if not self._may_fit(queue) or await self._lend([queue]):
@@ -270,6 +271,7 @@ class BudgetBroker:
                 asked_pusd=asked,
                 hold_pusd=borrow.hold_pusd,
                 holders=len(self._workers),
+                exact=queue.exact,
             )
             key = (account.budget_id, account.window)
             loans.append(wire.amount(key, loan))
@@ -281,6 +283,9 @@ class BudgetBroker:
         """Return the accounts that lack money for the request."""
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
+
+    def _all_short(self, waiting: Iterable[_LoanQueue]) -> list[BudgetAccount]:
+        return list(dict.fromkeys(chain.from_iterable(map(self._short, waiting))))
 
     def _may_fit(
         self, queue: _LoanQueue, *, silent: frozenset[str] = _NOBODY, with_others: bool = False

@@ -130,14 +130,25 @@ class LoanBook:
         return known is not None and known.made
 
     def lend(
-        self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
+        self,
+        journal: str,
+        account: BudgetAccount,
+        *,
+        asked_pusd: int,
+        hold_pusd: int,
+        holders: int,
+        exact: bool = False,
     ) -> tuple[int, bool]:
-        """Lend at least `asked_pusd`, which must fit. Return the loan, and if little is left."""
+        """Lend at least `asked_pusd`, which must fit. Return the loan, and if little is left.
+
+        `exact` lends no more than that: others wait for the rest.
+        """
         room = self.remaining_pusd(account)
         assert asked_pusd <= room
         known = self.standings.get(account)
         total = room + (max(0, known.remaining_pusd) if known else 0)
-        loan = max(asked_pusd, min(loan_pusd(total, asked_pusd, hold_pusd, holders), room))
+        wanted = asked_pusd if exact else loan_pusd(total, asked_pusd, hold_pusd, holders)
+        loan = max(asked_pusd, min(wanted, room))
         self._hold(account, journal, self._pot(account).granted.get(journal, 0) + loan)
         return loan, not is_sliced(total - loan, hold_pusd, holders)
 

@@ -276,6 +276,7 @@ def _dearest_kinds(
 def check(price: Price) -> list[str]:
     """Return the faults of a price as sentences, empty for a price that can be used."""
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
+    faults += [] if price.name.isprintable() else ["the name must be printable"]
     faults += _check_terms(price.terms)
     until = price.effective_until_us
     if until is not None and until <= price.effective_from_us:

@@ -8,7 +8,7 @@ would store.
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ledger.money import PPM
-from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
+from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff, draft_faults
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
 from ledger.prices.mapterms import (
     MODERATION,
@@ -52,6 +52,7 @@ __all__ = [
     "parse_price_file",
     "seed_from_map",
     "seed_of",
+    "usable_seed",
 ]
 
 BOOK = "litellm"
@@ -138,11 +139,11 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
     refused: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     forms: dict[str, dict[str, tuple[int, Row]]] = {}
-    for key, row in _rows(json.loads(text, parse_float=Decimal)):
+    for key, row in _rows(_document(text)):
         name = normalised(key, str(row["litellm_provider"]))
-        if _add_form(forms, key, row):
-            continue
         try:
+            if _add_form(forms, key, row):
+                continue
             terms = terms_of(row, name)
         except PriceError as error:
             refused.append(PriceRemark(name, str(error)))
@@ -151,7 +152,25 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
             drafts.setdefault(draft.name, draft)
     for name, listed in forms.items():
         drafts[name] = _with_forms(name, drafts.get(name), listed, source_date)
-    return PriceSeed(tuple(drafts.values()), tuple(refused))
+    return usable_seed(drafts.values(), refused)
+
+
+def usable_seed(drafts: Iterable[PriceDraft], refused: Sequence[PriceRemark]) -> PriceSeed:
+    """Return the seed of a market list: a price that cannot be charged costs only its own row."""
+    checked = [(draft, "; ".join(draft_faults(draft))) for draft in drafts]
+    unusable = [PriceRemark(draft.name, faults) for draft, faults in checked if faults]
+    usable = tuple(draft for draft, faults in checked if not faults)
+    return PriceSeed(usable, (*refused, *unusable))
+
+
+def _document(text: str) -> Mapping[str, object]:
+    try:
+        document = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise PriceError(f"{BOOK}: not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise PriceError(f"{BOOK}: must be a mapping from model names to their rows")
+    return document
 
 
 def _add_form(forms: dict[str, dict[str, tuple[int, Row]]], key: str, row: Row) -> bool:
@@ -201,11 +220,13 @@ def normalised(key: str, provider: str) -> str:
     return key if key.startswith(f"{provider}/") else f"{provider}/{key}"
 
 
-def _rows(document: Mapping[str, Row]) -> Iterator[tuple[str, Row]]:
+def _rows(document: Mapping[str, object]) -> Iterator[tuple[str, Row]]:
     rows = [
         (key, row)
         for key, row in document.items()
-        if row.get("mode") in MODES and isinstance(row.get("litellm_provider"), str)
+        if isinstance(row, dict)
+        and isinstance(row.get("litellm_provider"), str)
+        and str(row.get("mode")) in MODES
     ]
     yield from sorted(rows, key=lambda item: "/" not in item[0])
 

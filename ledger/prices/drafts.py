@@ -182,12 +182,16 @@ def _last(found: list[T]) -> T | None:
     return found[-1] if found else None
 
 
+def draft_faults(draft: PriceDraft) -> list[str]:
+    """Return the faults of one draft as sentences, empty for a price that can be charged."""
+    return check(DraftChange(draft, draft.effective_from_us or 0).price(0))
+
+
 def _refuse_faults(drafts: Sequence[PriceDraft]) -> None:
     faults: list[str] = []
     seen: set[tuple[str, str, int | None]] = set()
     for draft in drafts:
-        trial = DraftChange(draft, draft.effective_from_us or 0).price(0)
-        faults += [f"{draft.book}: {draft.name}: {fault}" for fault in check(trial)]
+        faults += [f"{draft.book}: {draft.name}: {fault}" for fault in draft_faults(draft)]
         key = (draft.book, draft.name, draft.effective_from_us)
         if key in seen:
             faults.append(f"{draft.book}: {draft.name}: stated twice")

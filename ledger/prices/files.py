@@ -28,14 +28,17 @@ file overrides the bundled map, and a later file an earlier one, for the names t
         pictures: {1024x1024: 0.04, 1024x1792: 0.08, hd/1024x1024: 0.08, hd/1024x1792: 0.12}
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import yaml
 from msgspec.structs import replace
+from yaml.constructor import ConstructorError
 
 from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
@@ -54,6 +57,7 @@ from ledger.prices.rates import (
 from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _TOP = frozenset({"source", "source_date", "aliases", "prices"})
 _PER_UNIT = {kind.price: kind.term for kind in PER_UNIT}
 _PRICE = frozenset(
@@ -113,7 +117,21 @@ def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
 
 
 class _DecimalLoader(BoundedLoader):
-    """A `yaml.SafeLoader` that reads floats as decimals."""
+    """A `yaml.SafeLoader` that reads numbers in decimal only and refuses repeated keys.
+
+    YAML reads `010` as 8 and `1:30` as 90, and of two equal keys it keeps the last: each of them
+    would be a price that nobody wrote.
+    """
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        stated: set[str] = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else "<<"
+            if name in stated:
+                raise ConstructorError(None, None, f"`{name}` is stated twice", key.start_mark)
+            stated |= {name} - {"<<"}
+        return node
 
 
 def _decimal(loader: _DecimalLoader, node: yaml.ScalarNode) -> Decimal:
@@ -123,7 +141,15 @@ def _decimal(loader: _DecimalLoader, node: yaml.ScalarNode) -> Decimal:
     return number
 
 
+def _whole(loader: _DecimalLoader, node: yaml.ScalarNode) -> int:
+    digits = loader.construct_scalar(node).replace("_", "")
+    if _WHOLE.fullmatch(digits) is None:
+        raise ValueError(f"write `{node.value}` in decimal, or in quotes where it is a text")
+    return int(digits)
+
+
 _DecimalLoader.add_constructor("tag:yaml.org,2002:float", _decimal)
+_DecimalLoader.add_constructor("tag:yaml.org,2002:int", _whole)
 
 
 def _draft(

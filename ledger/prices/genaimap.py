@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.journals.token_kinds import PER_TOKEN, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
-from ledger.prices.bundled import PriceRemark, PriceSeed
+from ledger.prices.bundled import PriceRemark, PriceSeed, usable_seed
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import (
     KINDS,
@@ -81,7 +81,7 @@ def seed_from_genai(
                     refused.append(PriceRemark(name, str(error)))
                     continue
                 drafts.setdefault(name, _draft(name, terms, provider, model, read_on))
-    return PriceSeed(tuple(drafts.values()), tuple(refused))
+    return usable_seed(drafts.values(), refused)
 
 
 def _draft(

@@ -288,14 +288,24 @@ def _ranges(row: Mapping[str, object]) -> Listed:
     ranges = row.get("tiered_pricing")
     listed: Listed = {}
     for stated in ranges if isinstance(ranges, list) else ():
+        start = _range_start(stated)
         own = _pusd(row, "output_cost_per_token")
         kinds = {} if own is None else {"output": own}
         for field, kind in _KINDS.items():
             pusd = _pusd(stated, field)
             if pusd:
                 kinds[kind] = pusd
-        listed[STANDARD, int(stated["range"][0])] = kinds
+        listed[STANDARD, start] = kinds
     return listed
+
+
+def _range_start(stated: object) -> int:
+    """Return the tokens above which a range's rates apply."""
+    bounds = stated.get("range") if isinstance(stated, Mapping) else None
+    start = bounds[0] if isinstance(bounds, list) and bounds else None
+    if isinstance(start, bool) or not isinstance(start, (int, Decimal)) or start < 0:
+        raise PriceError(f"`tiered_pricing` has {stated!r}: no range")
+    return int(start)
 
 
 def _schedules(listed: Listed, base: Kinds) -> Iterator[TierRates]:
@@ -346,7 +356,10 @@ def _pusd(row: Mapping[str, object], field: str) -> int | None:
     try:
         return _exact_pusd(value)
     except MoneyError:
-        pusd = usd_to_pusd_rounded(value)
+        try:
+            pusd = usd_to_pusd_rounded(value)
+        except MoneyError as error:
+            raise PriceError(f"`{field}`: {error}") from error
         if abs(Decimal(value) * PUSD_PER_USD - pusd) > _NOISE_PUSD:
             raise PriceError(f"`{field}` is {value}: finer than a pico-USD") from None
         return pusd

@@ -274,6 +274,21 @@ async def test_a_storm_on_a_small_budget_is_exact(opening, bound, actual):
         assert isinstance(await host.clients[1].hold("over.1", ["team:a"], 1), BudgetRefusal)
 
 
+@pytest.mark.parametrize("wider", [(), ("team:a@month",), ("org:o@day", "global@day")])
+@pytest.mark.parametrize(("workers", "limit"), [(1, 33_333), (2, 33_333), (2, 60_000), (3, 60_000)])
+async def test_a_burst_on_nested_budgets_gets_all_that_fits(opening, wider, workers, limit):
+    """Idle slices of one budget are called back, also where another one was short before."""
+    limits = {"team:a@day": limit} | dict.fromkeys(wider, 10**9)
+    async with opening(limits, workers=workers) as host:
+        holds = [
+            host.clients[n % workers].hold(f"r{n}.1", ["global", "org:o", "team:a"], 636)
+            for n in range(60)
+        ]
+        answers = await asyncio.gather(*holds)
+        admitted = [answer for answer in answers if not isinstance(answer, BudgetRefusal)]
+        assert len(admitted) == min(60, limit // 636)
+
+
 async def test_control_without_the_limit_the_same_storm_overspends(opening, monkeypatch):
     def generous(_engine, _host, needs, _together):
         return {need.account: AccountBalance(1000, 0, 0, 10**9, 0, 0) for need in needs}

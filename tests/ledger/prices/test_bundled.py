@@ -241,3 +241,61 @@ def test_few_bundled_prices_are_partly_known_for_plain_requests(seed):
         "vertex_ai/deep-research-pro-preview-12-2025", "vertex_ai/gemini-omni-1.1-flash",
         "vertex_ai/gemini-omni-1.1-flash-preview", "vertex_ai/gemini-omni-flash-preview",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "odd", "fault"),
+    [
+        ("m", {"input_cost_per_token": 1e9}, "does not fit a 64-bit integer"),
+        ("m", {"input_cost_per_request": 1e40}, "does not fit a 64-bit integer"),
+        ("m", {"output_cost_per_token": 1e40}, "does not fit a 64-bit integer"),
+        ("m", {"tiered_pricing": [5]}, "`tiered_pricing` has 5: no range"),
+        ("m", {"tiered_pricing": [{"range": ["a", "b"]}]}, "no range"),
+        ("m", {"tiered_pricing": [{"range": []}]}, "no range"),
+        ("m", {"tiered_pricing": [{"range": [-5, 9]}]}, "no range"),
+        ("", {}, "the name must be `provider/model`"),
+        ("a\0b", {}, "the name must be printable"),
+        ("a\ud800", {}, "the name must be printable"),
+        (
+            "1024-x-1024/m",
+            {"mode": "image_generation", "input_cost_per_image": -1, "input_cost_per_token": None},
+            "`input_cost_per_image` is -1: no price",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_charged_costs_no_other_row_its_price(key, odd, fault):
+    found = seeded({key: row(**odd), "whole": row()})
+    assert [draft.name for draft in found.drafts] == ["openai/whole"]
+    assert len(diff([], found.drafts, at_us=0).rows) == 1
+    (refusal,) = found.refused
+    assert fault in refusal.text
+
+
+def test_a_number_that_no_memory_holds_is_refused():
+    text = json.dumps({"m": row(), "whole": row()}).replace("3e-06", "1e999999999", 1)
+    found = seed_from_map(text, source_date=None)
+    assert [draft.name for draft in found.drafts] == ["openai/whole"]
+    assert "too many digits" in found.refused[0].text
+
+
+@pytest.mark.parametrize(
+    "odd", [5, None, [], "x", {"litellm_provider": "openai", "mode": ["chat"]}]
+)
+def test_what_is_no_row_is_left_out(odd):
+    assert [draft.name for draft in seeded({"m": odd, "n": row()}).drafts] == ["openai/n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not JSON"), ('{"a": ', "not JSON"), ("[" * 5000, "not JSON"), ("[]", "a mapping"),
+        ("null", "a mapping"), ("5", "a mapping"),
+    ],
+)  # fmt: skip
+def test_what_is_no_map_is_refused(text, fault):
+    with pytest.raises(PriceError, match=fault):
+        seed_from_map(text, source_date=None)
+
+
+def test_every_row_of_the_installed_map_that_has_a_price_can_be_charged(seed):
+    assert not [remark for remark in seed.refused if "64-bit" in remark.text]

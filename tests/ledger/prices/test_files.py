@@ -244,3 +244,33 @@ def test_pictures_have_prices_by_form_and_speech_by_the_character() -> None:
 def test_forms_that_would_not_be_found_are_refused(body: str, fault: str) -> None:
     with pytest.raises(PriceError, match=fault):
         parse_price_file(price(body), book="f", rank=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            "prices:\n  o/m: {usd_per_request: 1}\n  o/m: {usd_per_request: 2}",
+            "`o/m` is stated twice",
+        ),
+        (price("usd_per_million: {input: 1, output: 9, input: 2}"), "`input` is stated twice"),
+        ("prices: {}\nprices: {}", "`prices` is stated twice"),
+        (price("usd_per_million: {input: 010, output: 9}"), "write `010` in decimal"),
+        (price("usd_per_million: {input: 1:30, output: 9}"), "write `1:30` in decimal"),
+        (price("usd_per_million: {input: 0x10, output: 9}"), "write `0x10` in decimal"),
+        (price("usd_per_million: {input: 1:30.5, output: 9}"), "is no float"),
+    ],
+)
+def test_what_yaml_reads_otherwise_than_it_is_written_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(PriceError, match=fault):
+        parse_price_file(text, book="b", rank=1)
+
+
+def test_rows_that_share_terms_by_a_merge_may_state_their_own() -> None:
+    text = (
+        "prices:\n  o/a: &a {usd_per_million: &r {input: 1, output: 2}, uplift_ppm: 5}\n"
+        "  o/b: {<<: *a, uplift_ppm: 7, usd_per_million: {<<: *r, output: 1_000}}"
+    )
+    _, draft = parse_price_file(text, book="b", rank=1).drafts
+    assert (draft.terms.uplift_ppm, draft.terms.rates.input) == (7, 10**6)
+    assert draft.terms.rates.output == 1_000 * 10**6
