@@ -42,7 +42,7 @@ def enter(
     try:
         limit = Decimal(usd)
     except InvalidOperation:
-        fail(f"{usd} is not a number of dollars")
+        fail(f"invalid amount `{usd}`: write dollars, for example 400 or 0.50")
     given = verbs.EnterBudgetInput(scope, limit, period, not soft, timezone, alert_at or None, note)
     said = run_change(config, by, verbs.budgets_enter, given)
     words = f"The budget {said['budget']} is entered: ${limit:f} a {period}."

@@ -108,7 +108,7 @@ def _require(file: Path, carried: ImportedConfig, gpu: str | None) -> None:
         fail(f"{file}: no entry of `model_list` could be carried over")
     if "pools" in carried.document and not gpu:
         names = ", ".join(carried.document["pools"])
-        fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
+        fail(f"{file} has engines of your own ({names}): name their GPU, for example --gpu H200")
 
 
 def _refused(text: str) -> list[ImportNote]:
@@ -135,8 +135,8 @@ def _compare(file: Path, carried: ImportedConfig, compare_with: str | None) -> N
     if missing and compare_with is None:
         names = ", ".join(missing)
         fail(
-            f"{file}: no API sells what your engines serve as {names}: name an API model whose "
-            "price they save, like --compare-with openai/gpt-4o-mini"
+            f"{file}: no API price is known to compare your engines with ({names}): name an API "
+            "model, for example --compare-with openai/gpt-4o-mini"
         )
     for name in missing:
         models[name]["compare_with"] = [compare_with]
@@ -157,8 +157,11 @@ def _read(file: Path) -> dict[str, Any]:
     value: dict[str, Any] = document.value
     if not isinstance(value.get("model_list"), list):
         if value.get("include"):
-            fail(f"{file} has its `model_list` in the files of `include`: write all into one file")
-        fail(f"{file} has no `model_list`: is it a LiteLLM proxy's configuration?")
+            fail(
+                f"{file} has its `model_list` in the files of `include`: copy all of them "
+                "into one file"
+            )
+        fail(f"{file} has no `model_list`: name the `config.yaml` of a LiteLLM proxy")
     return value
 
 
@@ -214,7 +217,7 @@ def _say_outcome(
     if fails:
         note(stop_line(file, notes, strict=strict))
     elif out is not None:
-        note(f"wrote {out}; `breakeven check --config {out}` tries it")
+        note(f"wrote {out}; check it with `breakeven check --config {out}`")
 
 
 def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
@@ -264,6 +267,6 @@ def _write(path: Path, text: str) -> None:
         with new_file(path, replace=False) as file:
             file.write(text.encode())
     except FileExistsError:
-        fail(f"{path} exists and is not replaced: name another file")
+        fail(f"the file {path} exists and is not replaced: name another file")
     except OSError as error:
         fail(f"{path}: {error.strerror or error}")

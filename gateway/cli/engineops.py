@@ -155,7 +155,9 @@ def restart(
         ]
         if not found:
             known = ", ".join(item["engine"] for item in every)
-            raise OperationRefused(f"there is no engine {name}; there are {known}")
+            raise OperationRefused(
+                f"there is no engine `{name}`; the engines are {known or 'none'}"
+            )
         for engine in found:
             if not engine["managed"]:
                 words = (

@@ -31,7 +31,7 @@ def show(
     found = run_query(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
     emit(
         found, as_json=as_json,
-        show=lambda out: out.print(_table(found) if found else "Nothing is learned yet."),
+        show=lambda out: out.print(_table(found) if found else "No estimates yet."),
     )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def targets(
     known = found["data"]
     emit(
         known, as_json=as_json,
-        show=lambda out: out.print(_target_table(known) if known else "Nothing is learned yet."),
+        show=lambda out: out.print(_target_table(known) if known else "No estimates yet."),
     )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def _print_plans(out: Console, found: Sequence[dict[str, Any]]) -> None:
         out.print(NO_POOL)
     for plan_of in found:
         if plan_of["at_us"] is None:
-            out.print(f"{plan_of['pool']}: no plan was made yet.", markup=False)
+            out.print(f"{plan_of['pool']}: the pool has no plan yet.", markup=False)
             continue
         words = f"{plan_of['wanted']} wanted, {plan_of['running']} run: {plan_of['sentence']}"
         out.print(f"{plan_of['pool']}, {instant(plan_of['at_us'])}: {words}", markup=False)
@@ -183,7 +183,7 @@ def _alternatives(found: Sequence[dict[str, Any]], horizon_s: float) -> Any:
 
 def _print_changes(out: Console, found: Sequence[dict[str, Any]]) -> None:
     if not found:
-        out.print("Nothing was started or stopped, nor was it advised.")
+        out.print("No engine was started or stopped, and none was advised.")
         return
     rows = [
         [

@@ -36,9 +36,9 @@ def import_file(
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
+        fail(f"the invoice {file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror}")
+        fail(f"cannot read the invoice {file}: {error.strerror}")
     said = run_change(
         config,
         by,
@@ -132,7 +132,7 @@ def post(
 ) -> None:
     """Approve an invoice: post adjustments, one per day. Edits nothing."""
     if adds and replaces:
-        fail("--adds or --replaces, not both")
+        fail("use --adds or --replaces, not both")
     wanted = verbs.PostInvoiceInput(number, "adds" if adds else "replaces" if replaces else "whole")
     with open_writing_backend(config, by) as desk:
         seen = desk.do(
@@ -183,7 +183,7 @@ def _show(out: Console, found: dict[str, Any], by: str) -> None:
     if found["zone"]["note"] is not None:
         out.print(found["zone"]["note"], markup=False)
     if found["advice"] is not None and difference:
-        out.print(f"To bring the books to it: {found['advice']}", markup=False)
+        out.print(f"To adjust the ledger to this invoice: {found['advice']}", markup=False)
 
 
 def _count(days: Collection[str]) -> str:

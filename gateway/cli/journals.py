@@ -123,7 +123,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
         held.release()
     if left:
         why = "" if stalled is None else f"\n{stalled}. Put that right, then drain again."
-        fail("these journals are not wholly in the books: " + ", ".join(left) + why)
+        fail("these journals are not completely in the ledger: " + ", ".join(left) + why)
     said = {"journals": before, "left": 0}
     print_result(said, f"{before} journals are in the books; none is left.", as_json=as_json)
 

@@ -61,7 +61,7 @@ def import_(
     settings = load_known_or_fail(config)
     writable(out)
     if out is not None and out.exists():
-        fail(f"{out} is there: budgets are written to a new file")
+        fail(f"the file {out} exists: name a new file for budgets and limits")
     now_us = Clock().wall_us()
     author = ChangeAuthor(by or os_user(), note or "imported from LiteLLM", now_us)
     with ledger_engine(settings) as ledger:
@@ -90,7 +90,7 @@ def _write_limits(survey: SourceSurvey, out: Path | None) -> None:
     plan = survey.plan
     if out is None:
         count = len(plan.budgets) + len(plan.limits)
-        fail(f"there are {count} budgets and limits: say where to write them, like --out FILE")
+        fail(f"there are {count} budgets and limits: name a file for them: --out FILE")
     document = {"budgets": plan.budgets, "limits": plan.limits}
     kept = {name: value for name, value in document.items() if value}
     out.write_text(HEAD + yaml.safe_dump(kept, sort_keys=False))

@@ -61,7 +61,7 @@ def create(
 ) -> None:
     """Create a key. Its token is shown once; only a hash is stored."""
     if role is not None and scope:
-        fail("--role or --scope, not both: a role is a set of scopes")
+        fail("use --role or --scope, not both: a role is a set of scopes")
     tags = dict(_tag(text) for text in tag or ())
     given: dict[str, Any] = {
         "name": name, "user": user, "role": role, "scopes": scope or None, "models": model or None,
@@ -147,5 +147,5 @@ def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:
 def _tag(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name and value):
-        fail(f"--tag: `{text}` is not a `NAME=VALUE`")
+        fail(f"invalid --tag `{text}`: write NAME=VALUE, for example app=web")
     return name, value

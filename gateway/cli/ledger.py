@@ -153,7 +153,9 @@ def _keep(url: str, result: VerifyResult) -> None:
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
     except DBAPIError:
-        console(err=True).print("The result could not be kept for the dashboard: read-only here.")
+        console(err=True).print(
+            "The result was not stored for the dashboard: the ledger is read-only here."
+        )
     finally:
         engine.dispose()
 
@@ -319,5 +321,5 @@ def _show_result(out: Console, result: VerifyResult) -> None:
     if result.disputed:
         out.print(
             f"{result.disputed:,} attempts are disputed: {FLAGS['disputed']}. "
-            "`breakeven ledger report` has them by target."
+            "`breakeven ledger report` lists them by target."
         )

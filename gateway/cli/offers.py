@@ -27,7 +27,7 @@ def gpus(
     try:
         rows = parse_gpu_prices(file.read_bytes(), file.name)
     except OSError as error:
-        fail(f"{file}: {error.strerror}")
+        fail(f"cannot read {file}: {error.strerror}")
     except (GpuPriceFileError, CsvTableError) as error:
         fail(str(error))
     given = verbs.EnterGpuPricesInput(

@@ -102,14 +102,16 @@ def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False
     stands = run_query(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,
-        show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),
+        show=lambda out: out.print(_table(stands) if stands else "No route is forced."),
     )  # fmt: skip
 
 
 def _print_overrides(said: dict[str, Any], *, as_json: bool) -> None:
     """Print the overrides in force, and the models that they leave without a target."""
     for name in said["unserved"]:
-        typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
+        typer.echo(
+            f"warning: model `{name}` has no enabled target: its requests are refused", err=True
+        )
     words = "\n".join(
         f"{_subject(override)}: {_describe_override(override)}." for override in said["overrides"]
     )
@@ -125,7 +127,7 @@ def _print_list(out: Console, names: Sequence[str], stands: Sequence[dict[str, A
     for name in names:
         out.print(name, markup=False)
     out.print()
-    out.print(_table(stands) if stands else "Nothing is held over the policies.")
+    out.print(_table(stands) if stands else "No override is active.")
 
 
 def _table(stands: Sequence[dict[str, Any]]) -> Any:

@@ -34,7 +34,7 @@ def explain_command(
 ) -> None:
     """Explain a past or hypothetical request: all candidates with reasons."""
     if (request_id is None) == (model is None):
-        fail("name either a request id, or a model with --model")
+        fail("name either a request id or --model NAME")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens, content)
         found = run_query(config, verbs.decisions_explain, wanted)

@@ -63,7 +63,7 @@ def check(
     """
     found = run_query(config, verbs.prices_check, verbs.CheckPricesInput(everything))
     rows = [[flag["name"], flag["flag"], flag["detail"]] for flag in found["flags"]]
-    words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
+    words = f"{found['checked']} prices checked: {len(rows) or 'no'} findings."
     emit(
         found,
         as_json=as_json,
@@ -136,7 +136,10 @@ def _confirm_import(seen: dict[str, Any], now_us: int) -> None:
     if not count:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fail(f"{summary(seen)} There is no terminal to ask on: look with `diff`, then use --yes")
+        fail(
+            f"{summary(seen)} There is no terminal for a confirmation: review with "
+            "`breakeven prices diff`, then use --yes"
+        )
     show_plan(console(), seen, now_us)
     wrong = f", {len(doubts)} of them implausible" if doubts else ""
     if not typer.confirm(f"Store {count} new versions{wrong}?", err=True):

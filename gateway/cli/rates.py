@@ -140,11 +140,11 @@ def _decimal(word: str) -> Decimal:
     try:
         return Decimal(word)
     except InvalidOperation:
-        fail(f"{word} is not a number")
+        fail(f"invalid number `{word}`: write digits, for example 2.50")
 
 
 def _day(word: str) -> date:
     try:
         return date.fromisoformat(word)
     except ValueError:
-        fail(f"{word} is not a day: write YYYY-MM-DD")
+        fail(f"invalid date `{word}`: write YYYY-MM-DD")

@@ -134,12 +134,15 @@ def simulate(
     --strict, exits with 1 if own answers meet fewer SLOs than a policy requires.
     """
     if html is not None and not html.parent.is_dir():
-        fail(f"--html {html}: there is no directory {html.parent}")
+        fail(f"cannot write --html {html}: the folder {html.parent} does not exist")
     chosen = [name for name in (policy, against) if name]
     wanted = SimulateOptions(ledger, tuple(model or ()), tuple(engine or ()), times, most, seed)
     if gateway_url() is not None:
         if trace is not None or ledger is None:
-            fail("a gateway elsewhere knows its own traffic alone: say --ledger last-7-days")
+            fail(
+                "with --gateway only its own recorded traffic can be simulated: use "
+                "--ledger last-7-days"
+            )
         document = simulate_remotely(_named_sets(chosen), wanted, config)
     else:
         document = _here(chosen, wanted, trace, config)

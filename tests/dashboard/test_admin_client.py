@@ -88,13 +88,14 @@ def test_nothing_is_asked_for_who_may_look_no_more(made) -> None:
     [
         (httpx.Response(403, json={"error": {"message": "No.", "code": "forbidden"}}),
          AdminRefused, "No."),
-        (httpx.Response(502, text="<html>"), AdminUnavailable, "answered 502, as no gateway does"),
+        (httpx.Response(502, text="<html>"), AdminUnavailable,
+         "returned 502 without a gateway's error"),
         (
             httpx.Response(302, headers={"location": "http://evil"}),
             AdminUnavailable,
             "answered 302",
         ),
-        (httpx.ConnectError("refused"), AdminUnavailable, "cannot be asked: refused"),
+        (httpx.ConnectError("refused"), AdminUnavailable, "Cannot reach the gateway at "),
     ],
 )  # fmt: skip
 def test_what_went_wrong_is_told(made, answer, error, words) -> None:

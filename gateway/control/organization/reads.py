@@ -73,5 +73,5 @@ class LedgerReads:
                 raise RequestError("timeout", message, retry=False) from error
             if not is_unavailable(error):
                 raise
-            message = "The ledger cannot be read at the moment."
+            message = "The ledger does not respond. Retry in 1 s."
             raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error

@@ -90,7 +90,7 @@ def test_a_loss_writes_nothing_until_it_is_accepted_by_its_name(given, tmp_path)
 def test_engines_need_their_gpu(given) -> None:
     answer = invoke(given)
     assert answer.exit_code == 1
-    assert "engines of your own (llama): say what they run on, like --gpu H200" in answer.stderr
+    assert "engines of your own (llama): name their GPU, for example --gpu H200" in answer.stderr
 
 
 def test_nothing_is_overwritten(given, tmp_path) -> None:

@@ -162,7 +162,10 @@ def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
     answer = engine("restart", "pool:main/1", "--timeout", "60s")
     words.publish()
     assert answer.exit_code == 1
-    assert "pool:main/1 is stopped for good: this vLLM has no flag --max-mod" in answer.stderr
+    assert (
+        "engine pool:main/1 has failed and is not restarted: this vLLM has no flag --max-mod"
+        in answer.stderr
+    )
     assert [entry["override"] for entry in json.loads(engine("status", "--json").stdout)] == [
         None
     ] * 2

@@ -53,7 +53,7 @@ def test_a_route_is_forced_and_released(breakeven) -> None:
     assert (item["model"], item["says"]) == ("*", "api")
     assert "all models" in breakeven("route", "list").stdout
     assert breakeven("route", "release").exit_code == 0
-    assert breakeven("route", "list").stdout == "Policies alone decide.\n"
+    assert breakeven("route", "list").stdout == "No route is forced.\n"
 
 
 def test_who_is_left_without_a_target_is_told(breakeven) -> None:
@@ -67,7 +67,7 @@ def test_who_is_left_without_a_target_is_told(breakeven) -> None:
     ("words", "said"),
     [
         (("target", "disable", "pool:b"), "there is no target pool:b"),
-        (("target", "disable", "pool:a", "--for", "soon"), "soon is not a span of time"),
+        (("target", "disable", "pool:a", "--for", "soon"), "invalid duration `soon`: write 90s"),
         (("target", "enable", "pool:a"), "pool:a is not disabled"),
         (("route", "force", "api", "--model", "x"), "no model named `x`"),
         (("route", "release"), "is not forced"),

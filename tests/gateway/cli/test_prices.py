@@ -179,7 +179,10 @@ def test_an_import_needs_a_yes(host):
     before = stored_prices(host.ledger)
     answer = host("import", "--from", deal(host))
     assert answer.exit_code == 1
-    assert "There is no terminal to ask on: look with `diff`, then use --yes" in answer.stderr
+    assert (
+        "There is no terminal for a confirmation: review with `breakeven prices "
+        "diff`, then use --yes"
+    ) in answer.stderr
     assert stored_prices(host.ledger) == before
 
 
@@ -327,7 +330,7 @@ def test_thoughts_beside_the_limit_are_told(host):
     assert "reasoning: outside `max_tokens`, at most 65536 tokens a choice" in words
     assert asked(host, "show", "acme/open")["max_reasoning"] is None
     words = " ".join(host("show", "acme/open").stdout.split())
-    assert "reasoning: outside `max_tokens`, as long as its longest answer" in words
+    assert "reasoning: outside `max_tokens`, at most as many tokens as its longest answer" in words
 
 
 def test_how_pictures_are_counted_is_told(host):

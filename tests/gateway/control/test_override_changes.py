@@ -113,5 +113,7 @@ def test_what_lasts_too_long(words) -> None:
 
 @pytest.mark.parametrize("words", ["", "30", "m", "0m", "-1h", "1.5h", "1y", "9999999s"])
 def test_what_is_no_span(words) -> None:
-    with pytest.raises(verbs.OverrideError, match="is not a span of time"):
+    with pytest.raises(
+        verbs.OverrideError, match=r"invalid duration `.*`: write 90s, 30m, 2h or 7d"
+    ):
         verbs.span_us(words)

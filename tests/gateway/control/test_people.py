@@ -66,7 +66,7 @@ def test_who_is_not_in_it_is_let_in_nowhere(access, name) -> None:
 
 def test_a_file_that_cannot_be_read_lets_nobody_in(access) -> None:
     access.path.write_text("wat")
-    with pytest.raises(RequestError, match="Nobody is let in"):
+    with pytest.raises(RequestError, match="The access file is invalid, so nobody can sign in"):
         identity(SignedInPeople(access, lambda: KEY), "ada@example.com")
 
 

@@ -62,7 +62,10 @@ def test_there_and_back_again(engine):
 def test_who_has_not_seen_the_newest_is_told(engine):
     calm = policy_changes.parse_change(CALM, SETTINGS, "x")
     policy_changes.activate_policies(engine, calm, ANN)
-    with pytest.raises(policy_changes.PolicyConflict, match="set 1 is in force, not 0"):
+    with pytest.raises(
+        policy_changes.PolicyConflict,
+        match="policy set 1 is in force, but this change was made from set 0",
+    ):
         policy_changes.activate_policies(engine, calm, ANN, follows=0)
     with pytest.raises(policy_changes.PolicyChangeError, match="no set 9"):
         policy_changes.previous_policies(engine, SETTINGS, 9, to_file=False)

@@ -79,7 +79,7 @@ def test_a_quoted_boundary_and_further_parameters() -> None:
             "no plain `content-disposition",
         ),
         (form(*[FIELD % (b"f%d" % n, b"") for n in range(PARTS_LIMIT + 1)]), "more than 64 parts"),
-        (form(FIELD % (b"model", b"a"), FIELD % (b"model", b"b")), "`model` stands twice"),
+        (form(FIELD % (b"model", b"a"), FIELD % (b"model", b"b")), "`model` occurs twice"),
         (form(FIELD % (b"prompt", b"p" * 70_000)), "`prompt` is longer"),
     ],
 )

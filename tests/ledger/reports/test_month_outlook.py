@@ -193,5 +193,5 @@ def test_the_sentence_names_adjustments_to_bills() -> None:
     start_us, end_us = zone.month_named("2026-11")
     outlook = MonthOutlook(start_us, end_us, zone.name, 5, None, -3)
     assert month_text(outlook, "${:d}".format).startswith(
-        "November 2026 has cost $5 so far ($-3 of it adjustments to bills); its end"
+        "November 2026 has cost $5 so far ($-3 of that are adjustments to bills); a forecast"
     )

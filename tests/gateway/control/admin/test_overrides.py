@@ -39,7 +39,7 @@ def test_a_route_is_forced_and_released(stack, operator, patiently) -> None:
     ("path", "body", "words"),
     [
         ("/targets/disable", {"target": "pool:none"}, "there is no target pool:none; there are"),
-        ("/targets/disable", {"target": "alpha", "lasts": "a while"}, "is not a span of time"),
+        ("/targets/disable", {"target": "alpha", "lasts": "a while"}, "Invalid duration `a while`"),
         ("/targets/enable", {"target": "alpha"}, "alpha is not disabled"),
         ("/routes/force", {"to": "own", "model": "api"}, "`api` has no own target"),
         ("/routes/release", {}, "the route of all models is not forced"),

@@ -254,6 +254,6 @@ def test_a_database_of_somebody_else_is_told(postgres_url) -> None:
     with pytest.raises(SourceError, match="PostgreSQL"):
         SourceDatabase("sqlite:///x.db")
     gone = SourceDatabase("postgresql://nobody:pass-word@127.0.0.1:1/x")
-    with pytest.raises(SourceError, match="cannot be read") as told:
+    with pytest.raises(SourceError, match="cannot read the LiteLLM database") as told:
         survey_source(gone, b"p" * 32, NOW_US)
     assert "pass-word" not in str(told.value)

@@ -147,4 +147,4 @@ async def test_a_defect_ends_the_socket_and_is_logged(caplog) -> None:
     wire = Wire(serve)
     wire.say("websocket.receive", text="a")
     assert await wire.ended() == [1011]
-    assert "a turn failed" in caplog.text
+    assert "a turn of a WebSocket failed" in caplog.text
