@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 G = TypeVar("G", bound=msgspec.Struct)
 LedgerOpener = Callable[["Settings"], AbstractContextManager[Engine]]
-By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
+By = Annotated[
+    str | None, typer.Option(help="Name recorded as the author; default: the user's name.")
+]
 Why = Annotated[str | None, typer.Option("--note", help="The reason, for later readers.")]
 
 

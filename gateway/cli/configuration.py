@@ -45,18 +45,24 @@ class PlainDumper(yaml.SafeDumper):
 
 def import_command(
     file: Annotated[Path, typer.Argument(help="A LiteLLM proxy's config.yaml.")],
-    out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="What the engines in it run on: H200.")] = None,
-    usd_per_hour: Annotated[float | None, typer.Option(min=0.0, help="of one GPU")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; default: standard output.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="GPU of your own engines, for example H200.")
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0.0, help="Cost of one GPU for an hour, in USD.")
+    ] = None,
     compare_with: Annotated[
         str | None,
-        typer.Option(help="API model whose price an engine's answer saves: openai/gpt-4o-mini."),
+        typer.Option(help="API model to compare own engines with: openai/gpt-4o-mini."),
     ] = None,
     prices: Annotated[
-        Path | None, typer.Option(help="A CSV of the prices in it, for `prices import`.")
+        Path | None, typer.Option(help="Write its prices to this CSV, for `prices import`.")
     ] = None,
     accept: Annotated[
-        list[ImportLoss] | None, typer.Option(help="What may be lost; can be repeated.")
+        list[ImportLoss] | None, typer.Option(help="Accept this loss; may be repeated.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,

@@ -16,9 +16,9 @@ from gateway.control.admin import estimates as verbs
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import instant
 
-OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
-OfTarget = Annotated[str | None, typer.Option("--target", help="This target alone.")]
-OfTeam = Annotated[str | None, typer.Option("--team", help="This team; default: all.")]
+OfModel = Annotated[str | None, typer.Option("--model", help="Only this model; default: all.")]
+OfTarget = Annotated[str | None, typer.Option("--target", help="Only this target.")]
+OfTeam = Annotated[str | None, typer.Option("--team", help="Only this team; default: all.")]
 
 
 def show(

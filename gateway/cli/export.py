@@ -63,7 +63,7 @@ def export(
         str,
         typer.Option(
             "--from",
-            help="First moment: 2026-11-01, a day of `timezone`, or 2026-11-01T06:00 in UTC.",
+            help="Start: 2026-11-01, a day of `timezone`, or 2026-11-01T06:00 in UTC.",
         ),
     ],
     format_: Annotated[
@@ -71,10 +71,10 @@ def export(
         typer.Option("--format", help=describe_formats()),
     ] = ExportFormat.CSV,
     until: Annotated[
-        str | None, typer.Option("--to", help="End, not included; default: the last full hour.")
+        str | None, typer.Option("--to", help="End, not included; default: the start of this hour.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
-    out: Annotated[Path, typer.Option(help="File to write; - is the standard output.")] = STDOUT,
+    out: Annotated[Path, typer.Option(help="File to write; - writes to standard output.")] = STDOUT,
     per: Annotated[
         ExportPeriod, typer.Option(help="Charge period of a FOCUS row.")
     ] = ExportPeriod.DAY,

@@ -34,20 +34,22 @@ def import_(
         str,
         typer.Option(
             envvar="LITELLM_DATABASE_URL",
-            help="PostgreSQL URL of a LiteLLM proxy; it is read only, and no prompts of it.",
+            help="PostgreSQL URL of a LiteLLM proxy. It is only read; prompts are not.",
         ),
     ],
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write it; without this it is only told.")
+        bool, typer.Option("--apply", help="Write keys and spend; default: only report them.")
     ] = False,
     accept: Annotated[
-        list[ImportLoss] | None, typer.Option(help="What may be lost; can be repeated.")
+        list[ImportLoss] | None, typer.Option(help="Accept this loss; may be repeated.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="New file for `budgets` and `limits`, for the configuration."),
+        typer.Option(help="Write `budgets` and `limits` for the configuration to this new file."),
     ] = None,
-    spend: Annotated[bool, typer.Option(help="Keep its spending by day, beside the books.")] = True,
+    spend: Annotated[
+        bool, typer.Option(help="Import its spend by day, outside of the ledger's postings.")
+    ] = True,
     by: By = None,
     note: Why = None,
     config: Config = Path("breakeven.yaml"),

@@ -20,8 +20,13 @@ from gateway.control.admin.verb import NoInput
 from gateway.followers import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
 
-Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]
-For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 7d.")]
+Name = Annotated[
+    str, typer.Argument(help="Target: pool:NAME, pool:NAME/0, a provider, or PROVIDER/MODEL.")
+]
+For = Annotated[
+    str | None,
+    typer.Option("--for", help="Duration: 90s, 30m, 2h or 7d; default: until it is removed."),
+]
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
 
 
@@ -70,7 +75,7 @@ def enable(
 
 
 def force(
-    where: Annotated[RouteTarget, typer.Argument(help="own: no API; api: no own engine.")],
+    where: Annotated[RouteTarget, typer.Argument(help="own: use no API; api: use no own engine.")],
     model: OfModel = None,
     lasts: For = None,
     by: By = None,

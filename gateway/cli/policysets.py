@@ -28,7 +28,7 @@ from gateway.control.policy_changes import FILE
 from gateway.followers import FOLLOW_S
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply without asking for confirmation.")]
 
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
@@ -98,7 +98,8 @@ def apply(
 
 def history(
     most: Annotated[
-        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="so many, the newest first")
+        int,
+        typer.Option(min=1, max=verbs.LISTED_MOST, help="Maximum number of sets, newest first."),
     ] = 20,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -122,8 +123,13 @@ def history(
 
 
 def rollback(
-    number: Annotated[int | None, typer.Argument(help="Of the history; default: the last.")] = None,
-    to_file: Annotated[bool, typer.Option("--to-file", help=f"Those of {FILE}.")] = False,
+    number: Annotated[
+        int | None,
+        typer.Argument(help="Number of a set in the history; default: the previous one."),
+    ] = None,
+    to_file: Annotated[
+        bool, typer.Option("--to-file", help=f"Return to the policies of {FILE}.")
+    ] = False,
     yes: Yes = False,
     by: By = None,
     note: Why = None,

@@ -23,19 +23,20 @@ From = Annotated[
     str, typer.Option("--from", help="litellm, genai-prices, or a .csv, .yaml or .json file.")
 ]
 Only = Annotated[
-    list[str] | None, typer.Option(help="Only names like this, such as `openai/*`; repeatable.")
+    list[str] | None,
+    typer.Option(
+        help="Only names that match this pattern, for example `openai/*`; may be repeated."
+    ),
 ]
-Book = Annotated[
-    str | None, typer.Option(help="Name of a file's prices in the book; default: the file's.")
-]
+Book = Annotated[str | None, typer.Option(help="Name of the price book; default: the file's name.")]
 Everything = Annotated[
-    bool, typer.Option("--all", help="All names, not only what the configuration uses.")
+    bool, typer.Option("--all", help="All names, instead of those that the configuration uses.")
 ]
 
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="provider/model, or a pattern such as `openai/*`.")
+        str | None, typer.Argument(help="PROVIDER/MODEL, or a pattern such as `openai/*`.")
     ] = None,
     everything: Everything = False,
     config: Config = Path("breakeven.yaml"),
@@ -93,8 +94,12 @@ def import_prices(
     source: From,
     only: Only = None,
     book: Book = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without being asked.")] = False,
-    by: Annotated[str | None, typer.Option(help="Who approves; default: user@host.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve without asking for confirmation.")
+    ] = False,
+    by: Annotated[
+        str | None, typer.Option(help="Name recorded as the approver; default: user@host.")
+    ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:

@@ -111,7 +111,7 @@ def test_a_key_from_elsewhere_is_of_the_team_of_ones_own(stack, there, patiently
 
 def test_who_acts_is_said_by_the_key_alone(there) -> None:
     answer = there("target", "disable", "alpha", "--by", "bob")
-    assert (answer.exit_code, "leave out --by" in answer.stderr) == (1, True)
+    assert (answer.exit_code, "leave --by out" in answer.stderr) == (1, True)
 
 
 def test_a_key_is_needed_and_must_do(stack) -> None:

@@ -105,8 +105,8 @@ def test_nothing_is_overwritten(given, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("models: {}", "is it a LiteLLM proxy's configuration?"),
-        ("include: [models.yaml]", "write all into one file"),
+        ("models: {}", "name the `config.yaml` of a LiteLLM proxy"),
+        ("include: [models.yaml]", "copy all of them into one file"),
         ("model_list: []", "no entry of `model_list` could be carried over"),
         ("model_list: [", "config.yaml:1: not YAML"),
         ("- a", "must be a mapping"),

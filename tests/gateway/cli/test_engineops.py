@@ -197,7 +197,7 @@ def test_its_log_is_shown(served, engine) -> None:
         (("status",), "no gateway runs on"),
         (("drain", "pool:main"), "no gateway runs on"),
         (("restart", "pool:main"), "no gateway runs on"),
-        (("logs", "pool:main"), "breakeven serve` makes it"),
+        (("logs", "pool:main"), "breakeven serve`, which makes it"),
     ],
 )
 def test_without_a_running_host_it_says_so(make_host, words, said) -> None:

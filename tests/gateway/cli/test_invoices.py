@@ -111,7 +111,7 @@ def test_nothing_is_posted_without_a_yes(run, file):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("import", "FILE"), "say whose invoice it is"),
+        (("import", "FILE"), "name the sender of the invoice"),
         (("import", "FILE", "--provider", "nobody"), "no provider `nobody`"),
         (("import", "FILE", "--pool", "nobody"), "no pool `nobody`"),
         (("import", "FILE", "--provider", "openai", "--format", "xls"), "no format `xls`"),

@@ -44,7 +44,7 @@ def test_a_target_is_taken_out_and_put_back(breakeven) -> None:
         0, "pool:a/1: nothing is held over it.",
     )  # fmt: skip
     assert json.loads(breakeven("target", "list", "--json").stdout)["overrides"] == []
-    assert "Nothing is held" in breakeven("target", "list").stdout
+    assert "No override is active" in breakeven("target", "list").stdout
 
 
 def test_a_route_is_forced_and_released(breakeven) -> None:

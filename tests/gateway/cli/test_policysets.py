@@ -108,7 +108,7 @@ def test_a_difference_is_shown_without_being_stored(policy, given) -> None:
 def test_there_must_be_something_to_go_back_to(policy, given) -> None:
     policy("apply", given(CALM), "--yes")
     policy("rollback", "--yes")
-    assert "there is no set 9" in policy("rollback", "9", "--yes").stderr
+    assert "there is no policy set 9" in policy("rollback", "9", "--yes").stderr
     assert "No such file" in policy("apply", "none.yaml", "--yes").stderr
 
 

@@ -156,5 +156,5 @@ def test_what_went_wrong_there_is_one_line(there) -> None:
 def test_a_file_of_traffic_stays_here(there, words) -> None:
     answer = simulate_there(*words)
     assert answer.exit_code == 1
-    assert "knows its own traffic alone" in answer.stderr
+    assert "with --gateway only its own recorded traffic can be simulated" in answer.stderr
     assert there[0] == []

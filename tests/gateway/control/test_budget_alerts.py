@@ -260,7 +260,7 @@ def test_mail_that_no_server_takes_is_tried_again(ledger, hook, mailbox, caplog)
     config = mailed_to(mailbox, "nobody@example.com")
     alerts = of(ledger, clock, config | {"mail": config["mail"] | {"server": "127.0.0.1:1"}})
     look(alerts, hook)
-    assert "alert mail failed error=the mail server did not take it" in caplog.text
+    assert "alert mail failed error=the mail server rejected it" in caplog.text
     clock.at_us += 10 * LEASE_US
     look(of(ledger, clock, mailed_to(mailbox, "fay@example.com")), hook)
     assert "To: fay@example.com" in mailbox.got

@@ -107,7 +107,7 @@ def test_spans(words, us) -> None:
 
 @pytest.mark.parametrize("words", ["366d", "8761h", "999999d"])
 def test_what_lasts_too_long(words) -> None:
-    with pytest.raises(verbs.OverrideError, match="say at most 365d"):
+    with pytest.raises(verbs.OverrideError, match="the maximum is 365d"):
         verbs.span_us(words)
 
 

@@ -24,7 +24,7 @@ def engine(tmp_path):
 
 def test_there_and_back_again(engine):
     assert policy_changes.policies_document(engine, SETTINGS)[0]["set"] == 0
-    with pytest.raises(policy_changes.PolicyChangeError, match="nothing to take back"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="there is no earlier policy set"):
         policy_changes.previous_policies(engine, SETTINGS, None, to_file=False)
     calm = policy_changes.parse_change(CALM, SETTINGS, "x")
     assert policy_changes.diff_lines(engine, SETTINGS, calm.new)[-2:] == [
@@ -81,7 +81,8 @@ def test_back_to_the_file_by_its_number_and_never_to_two_at_once(engine):
         engine, SETTINGS, 0, to_file=True
     ) == policy_changes.PolicySetChange(SETTINGS, None)
     with pytest.raises(
-        policy_changes.PolicyChangeError, match="either set 1, or those of the configuration file"
+        policy_changes.PolicyChangeError,
+        match="name either policy set 1 or `--to-file` ",
     ):
         policy_changes.previous_policies(engine, SETTINGS, 1, to_file=True)
 

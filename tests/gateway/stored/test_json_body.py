@@ -76,7 +76,7 @@ async def test_a_client_that_hangs_up(monkeypatch) -> None:
         yield b""
 
     monkeypatch.setattr(request, "stream", stream)
-    with pytest.raises(RequestError, match="hung up"):
+    with pytest.raises(RequestError, match="disconnected"):
         await read_json_object(request, LIMITS)
 
 

@@ -87,7 +87,11 @@ def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch, stor
         ),
         ("deal.csv", None, "No such file or directory"),
         ("deal.csv", "x", "column `name` is missing"),
-        ("deal.yaml", "aliases: {a: b/c}\n" + YAML, "belong into a file that the configuration"),
+        (
+            "deal.yaml",
+            "aliases: {a: b/c}\n" + YAML,
+            "are not imported: put them into a file that `prices` of the configuration",
+        ),
         ("ours.yaml", YAML, "`ours.yaml` is a book of its own already"),
     ],
 )

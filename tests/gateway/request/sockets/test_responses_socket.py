@@ -10,7 +10,7 @@ from gateway.errors import RequestError
 from gateway.request.sockets import responses_socket as module
 from gateway.request.sockets.responses_socket import ResponsesSocket, SocketEnd
 
-ERROR = RequestError("bad_key", "This API key is not valid.")
+ERROR = RequestError("bad_key", "This API key is unknown, revoked or expired.")
 
 
 class Wire:
