@@ -82,7 +82,10 @@ def import_command(
     _require(file, carried, gpu)
     _compare(file, carried, compare_with)
     if carried.prices and prices is None:
-        words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
+        words = (
+            "the file has prices of its own: write them with --prices FILE, then use "
+            "`breakeven prices import --from FILE`"
+        )
         carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
     text = _HEAD.format(name=file.name)
     text += yaml.dump(carried.document, Dumper=PlainDumper, sort_keys=False)

@@ -54,7 +54,14 @@ class RemoteAdmin:
                 f"{url} returned {answer.status_code} without a gateway's error: check that "
                 "--gateway names a gateway"
             ) from None
-        raise OperationRefused(words.removesuffix("."))
+        raise OperationRefused(_phrase(words))
+
+
+def _phrase(sentence: str) -> str:
+    """Return a gateway's sentence as the command line prints it: `refusals` turned it into one."""
+    start = sentence.partition(" ")[0]
+    small = start.isalpha() and start == start.capitalize()
+    return (start.lower() if small else start) + sentence.removeprefix(start).removesuffix(".")
 
 
 def is_cleartext(url: str) -> bool:

@@ -57,7 +57,10 @@ def test_the_result_is_a_configuration(given, tmp_path) -> None:
         "openai/gpt-4o", "azure-eu.example.com/eu", "anthropic/claude-haiku-4-5",
     )  # fmt: skip
     assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002"
-    assert "warning: model_list[0].litellm_params.rpm: a share of requests" in answer.stderr
+    assert (
+        "warning: model_list[0].litellm_params.rpm: used as a share of the requests"
+        in answer.stderr
+    )
     assert "(and 1 more)" in answer.stderr
     assert SECRET not in out.read_text() + answer.stderr
 

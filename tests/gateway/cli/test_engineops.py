@@ -211,7 +211,7 @@ def test_an_unknown_engine_is_named_with_those_there_are(served, engine) -> None
     for verb in ("drain", "restart"):
         answer = engine(verb, "pool:other")
         assert answer.exit_code == 1
-        assert "there is no engine pool:other; there are pool:main/0, pool:main/1" in answer.stderr
+        assert "there is no engine `pool:other`; the engines are pool:main/0, " in answer.stderr
     assert "is not an engine of this gateway" in engine("logs", "pool:other").stderr
 
 

@@ -132,7 +132,7 @@ def test_before_a_plan_it_says_so(breakeven) -> None:
     breakeven("fleet", "pause", "a")
     assert "No plan was made yet: what" in breakeven("fleet", "status").stdout
     assert "a: the pool has no plan yet." in breakeven("fleet", "plan").stdout
-    assert "Nothing was started or stopped" in breakeven("fleet", "explain", "a").stdout
+    assert "No engine was started or stopped" in breakeven("fleet", "explain", "a").stdout
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])

@@ -66,9 +66,9 @@ def test_who_is_left_without_a_target_is_told(breakeven) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("target", "disable", "pool:b"), "there is no target pool:b"),
+        (("target", "disable", "pool:b"), "there is no target `pool:b`"),
         (("target", "disable", "pool:a", "--for", "soon"), "invalid duration `soon`: write 90s"),
-        (("target", "enable", "pool:a"), "pool:a is not disabled"),
+        (("target", "enable", "pool:a"), "target `pool:a` is not disabled"),
         (("route", "force", "api", "--model", "x"), "no model named `x`"),
         (("route", "release"), "is not forced"),
     ],

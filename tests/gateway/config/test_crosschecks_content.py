@@ -24,11 +24,11 @@ def faults(content: dict, **section) -> list[tuple[tuple, str]]:
     ("content", "section", "place", "words"),
     [
         ({"crad": "mask"}, {}, ("policies", 0, "content", "crad"), "did you mean `card`?"),
-        ({"unknown": "mask"}, {}, ("policies", 0, "content", "unknown"), "say `keep_inside`"),
+        ({"unknown": "mask"}, {}, ("policies", 0, "content", "unknown"), "use `keep_inside`"),
         ({"late": "keep_inside"}, {"hooks": HOOKS}, ("policies", 0, "content", "late"), "`refuse`"),
         ({}, {"patterns": {"card": "x"}}, ("content", "patterns", "card"), "by itself"),
         ({}, {"patterns": {"own": "(?<=a)b"}}, ("content", "patterns", "own"),
-         "not a regular expression"),
+         "not a supported regular expression"),
         ({}, {"patterns": {"house": "x"}, "hooks": HOOKS}, ("content", "hooks", "house"),
          "`patterns`"),
         ({}, {"hooks": {"a": {"url": "http://guard.example/"}}}, ("content", "hooks", "a", "url"),

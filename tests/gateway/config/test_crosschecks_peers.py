@@ -38,7 +38,7 @@ def test_the_dashboards_port_is_taken_while_there_is_one() -> None:
     shown = [
         fault.message for fault in check_peers(Settings(peers=at, dashboard={"enabled": True}))
     ]
-    assert shown == ["port 8501 is `dashboard.port`, too: name another"]
+    assert shown == ["port 8501 is also `dashboard.port`: name another"]
     assert not list(check_peers(Settings(peers=at, dashboard={"enabled": False})))
 
 

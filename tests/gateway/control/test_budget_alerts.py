@@ -293,5 +293,5 @@ def test_one_jump_past_every_threshold_is_one_message(ledger, hook, mailbox, cap
 
 
 def test_alerts_that_no_server_mails_are_refused():
-    with pytest.raises(ConfigError, match=r"alerts\.mail_to: is mailed by no server"):
+    with pytest.raises(ConfigError, match=r"alerts\.mail_to: needs a mail server"):
         parse(json.dumps(CONFIG | {"alerts": {"mail_to": ["fay@example.com"]}}), name="test")

@@ -56,7 +56,7 @@ def test_a_target_is_disabled_and_enabled_again(engine, settings) -> None:
 
 def test_what_is_said_of_a_pool_is_not_taken_back_of_one_engine(engine, settings) -> None:
     verbs.disable(engine, settings, "pool:a", ANN)
-    with pytest.raises(verbs.OverrideError, match="pool:a/0 is not disabled"):
+    with pytest.raises(verbs.OverrideError, match="target `pool:a/0` is not disabled"):
         verbs.enable(engine, "pool:a/0", ANN)
 
 

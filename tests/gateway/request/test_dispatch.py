@@ -357,11 +357,8 @@ ASKED = {
         ({"status": 529, "retry_after_s": 2}, "returned 529 (overloaded). Retry after 2 s."),
         ({"status": 429}, "returned 429 (overloaded). Retry after 1 s."),
         ({"status": 500}, "returned 500 (server error). Retry the request, or name another"),
-        (
-            {"status": 401},
-            "returned 401 (it refused the gateway's own account). This A retry cannot help",
-        ),
-        ({"status": 405}, "returned 405 (it has no such path, or moved). This A retry cannot help"),
+        ({"status": 401}, "returned 401 (it refused the gateway's own account). A retry cannot"),
+        ({"status": 405}, "returned 405 (it has no such path, or moved). A retry cannot"),
     ],
 )
 def test_the_target_that_failed_is_named_with_what_to_do(stack, path, stream, fault, said) -> None:
