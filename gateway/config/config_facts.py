@@ -27,10 +27,7 @@ from ledger.prices.bands import PriceBands
 from ledger.prices.book import PriceBook, lists_tier, tier_of
 from ledger.prices.drafts import BUNDLED_RANK
 
-SMALLEST = (
-    "models: "
-    "{chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"
-)
+SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
 WITHOUT_GPU = "CPU"
 PRICED_BY: tuple[Place, ...] = (("prices",), ("state_dir",), ("ledger",))
 
@@ -63,10 +60,8 @@ Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
 
 def check_something_served(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     if not settings.models:
-        words = (
-            "no model is configured, so nothing is served. The smallest configuration: {{SMALLEST}}"
-        )
-        yield ConfigFault(("models",), words)
+        words = "no model is configured, so nothing is served. The smallest configuration: "
+        yield ConfigFault(("models",), f"{words}{{{SMALLEST}}}")
 
 
 def check_used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:

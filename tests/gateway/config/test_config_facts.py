@@ -119,7 +119,7 @@ def test_wrong_paths_are_told_where_they_are_named():
 
 def test_nothing_served_is_said_with_the_smallest_configuration():
     (fault,) = found("")
-    assert "so nothing is served" in fault
+    assert "no model is configured, so nothing is served" in fault
     assert SMALLEST in fault
     smallest = f"{{{SMALLEST}}}"
     assert parse(smallest, name="copied").models

@@ -65,7 +65,7 @@ def test_every_kind_of_scope_is_possible():
         ("tag: app", "`tag` needs a name"),
         ("tag:app=" + "x" * 257, "no tag has a name or value longer than 256"),
         ("model:*", "`model:*` would limit no key: budgets for each exist for `team:*`"),
-        ("tag:*", "`tag:*` would limit nobody"),
+        ("tag:*", "`tag:*` would limit no key"),
         ("key:first", "a key's scope is its id of 16 digits"),
     ],
 )

@@ -52,7 +52,7 @@ def test_the_sound_file_has_no_faults():
         ("has(tags.app)", 'tags.app == "x"', "warning: policies[0].match.when: cannot be told of"),
         ("has(tags.app)", "has(tags.app) && tags.app == 1",
          "warning: policies[0].match.when: `tags.app` is text, and never equal to `1`"),
-        ("name: night", "name: default", "warning: policies[0].name: `default` is told of"),
+        ("name: night", "name: default", "warning: policies[0].name: `default` marks requests"),
         ("Europe/Berlin", "Europe/Berlim", "times[0].timezone: `Europe/Berlim` is not an IANA"),
         ('"06:00"', "22:00", "times[0].ends: `22:00` to `22:00` is not a time"),
         ('candidates: ["pool:own", ', 'candidates: ["pool:owm", "pool:own", ',
