@@ -41,13 +41,10 @@ SWEEP = "1,2,4,8,16,32"
 
 def bench(
     url: Annotated[str, typer.Argument(help="Base URL with its /v1, of an engine or an API.")],
-    model: Annotated[
-        str | None, typer.Option(help="Model to request; default: the first that the URL lists.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Default: the first that it lists.")] = None,
     key_env: Annotated[str | None, typer.Option(help="Variable that holds the API key.")] = None,
     concurrency: Annotated[
-        str | None,
-        typer.Option(help=f"Closed loops: number of concurrent requests. Default: {SWEEP}."),
+        str | None, typer.Option(help=f"Closed loops: requests at once. Default: {SWEEP}.")
     ] = None,
     rate: Annotated[
         str | None, typer.Option(help="Open loops instead: Poisson arrivals a second, e.g. 1,2,4.")
@@ -56,54 +53,36 @@ def bench(
         Path | None, typer.Option(help="Open loop as recorded: the CSV that `engine fit` reads.")
     ] = None,
     speed: Annotated[
-        float, typer.Option(min=0.01, max=MOST, help="Speed factor of --trace: 2 is twice as fast.")
+        float, typer.Option(min=0.01, max=MOST, help="Of --trace: 2 is twice as fast.")
     ] = 1.0,
-    even: Annotated[
-        bool, typer.Option("--even", help="Space the arrivals of --rate evenly.")
-    ] = False,
+    even: Annotated[bool, typer.Option("--even", help="Arrivals of --rate evenly spaced.")] = False,
     requests: Annotated[
-        int | None, typer.Option(min=1, help="Requests of each run; default: 4 x load, 16 to 1024.")
+        int | None, typer.Option(min=1, help="Of each run; default: 4 x load, 16 to 1024.")
     ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each prompt.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each answer.")] = 256,
-    shared_tokens: Annotated[
-        int, typer.Option(min=0, help="Tokens of a prefix that all prompts share.")
-    ] = 0,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
+    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
     spread: Annotated[
         float,
         typer.Option(
-            min=0.0,
-            max=LONGEST_S,
-            help="Seconds over which the starts of a closed loop's streams are spread.",
+            min=0.0, max=LONGEST_S, help="Seconds within which a closed loop's streams begin."
         ),
     ] = 0.0,
     completions: Annotated[
-        bool, typer.Option("--completions", help="Send plain completions instead of chat.")
+        bool, typer.Option("--completions", help="Ask plain completions, not chat.")
     ] = False,
     ignore_eos: Annotated[
-        bool,
-        typer.Option(
-            help="Use vLLM's `ignore_eos`, so that all answers have one length; off for APIs."
-        ),
+        bool, typer.Option(help="vLLM's extension that makes answers of one length; off for APIs.")
     ] = True,
-    slo_ttft_ms: Annotated[
-        float | None, typer.Option(min=0.0, help="Goodput: maximum time to the first token, in ms.")
-    ] = None,
-    slo_tpot_ms: Annotated[
-        float | None, typer.Option(min=0.0, help="Goodput: maximum time per output token, in ms.")
-    ] = None,
-    slo_e2e_ms: Annotated[
-        float | None, typer.Option(min=0.0, help="Goodput: maximum time of a whole request, in ms.")
-    ] = None,
+    slo_ttft_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_tpot_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_e2e_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
     usd_per_hour: Annotated[
-        str | None,
-        typer.Option(help="Cost of all GPUs of the engine for an hour, for $ per 1M tokens."),
+        str | None, typer.Option(help="What the engine's GPUs cost together, for $ per 1M.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of arrivals and prompts.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the results as JSON, which `engine fit` can read.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a plot of the sweep as SVG.")] = None,
+    seed: Annotated[int, typer.Option(help="Of arrivals and prompts.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="JSON, which `engine fit` reads, too.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="SVG of the sweep.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load an OpenAI URL: latencies with intervals, goodput, saturation, cost.

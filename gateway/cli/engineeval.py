@@ -28,41 +28,29 @@ EVALUATIONS = Path(Settings().state_dir) / "evaluations"
 def evaluate(
     baseline: Annotated[str, typer.Argument(help="'DIRECTORY [flags]', or URL[#MODEL].")],
     candidates: Annotated[
-        list[str], typer.Argument(help="Candidates in the same form; NAME=... names a row.")
+        list[str], typer.Argument(help="Of the same form; NAME= before it names its row.")
     ],
     prompts: Annotated[
-        Path, typer.Option(help="JSON lines with `messages` or `prompt`, from your own traffic.")
+        Path, typer.Option(help="JSON lines with `messages` or `prompt`: your own traffic's.")
     ],
     risk: Annotated[
-        str, typer.Option(help="Risk class: low (at most 5 % lost) or high (at most 1 %).")
+        str, typer.Option(help="Class of the use: low (at most 5 % lost), high (1 %).")
     ] = "low",
     limit: Annotated[
-        float | None,
-        typer.Option(min=0.0001, max=1, help="Maximum share lost, instead of the class's."),
+        float | None, typer.Option(min=0.0001, max=1, help="Share lost, in place of the class's.")
     ] = None,
     checker: Annotated[
         str | None,
-        typer.Option(
-            help=(
-                "Command or Python file that reads a prompt's JSON with `answer` and prints "
-                "a score."
-            )
-        ),
+        typer.Option(help="Command or Python file: a prompt's JSON with `answer` in, a score out."),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each answer.")] = 128,
-    at_once: Annotated[int, typer.Option(min=1, help="Number of concurrent requests.")] = 8,
+    tokens: Annotated[int, typer.Option(min=1, help="Of each answer, at most.")] = 128,
+    at_once: Annotated[int, typer.Option(min=1, help="Requests under way.")] = 8,
     api_key_env: Annotated[
-        str | None, typer.Option(help="Variable that holds the API key of the URLs.")
+        str | None, typer.Option(help="Variable with the key of the addresses.")
     ] = None,
-    environment: Annotated[
-        Path, typer.Option("--engine", help="The engine's environment, with vLLM.")
-    ] = ENVIRONMENT,
-    log: Annotated[
-        Path | None, typer.Option(help="Write progress to this file as JSON lines.")
-    ] = None,
-    start_limit: Annotated[
-        float, typer.Option(min=1, help="Timeout of an engine's start, in seconds.")
-    ] = 900.0,
+    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
+    log: Annotated[Path | None, typer.Option(help="JSON lines of what is done.")] = None,
+    start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:
     """Compare models with a baseline on your prompts.

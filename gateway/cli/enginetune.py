@@ -41,64 +41,42 @@ USERS = {"cuda": 64, "cpu": 4}
 
 
 def tune(
-    model: Annotated[
-        Path, typer.Argument(help="Folder of the model; without weights random ones are used.")
-    ],
-    objective: Annotated[str, typer.Option(help=f"Objective: {', '.join(OBJECTIVES)}.")],
-    environment: Annotated[
-        Path, typer.Option("--engine", help="The engine's environment, with vLLM.")
-    ] = ENVIRONMENT,
+    model: Annotated[Path, typer.Argument(help="Directory; without weights: random ones.")],
+    objective: Annotated[str, typer.Option(help=f"One of: {', '.join(OBJECTIVES)}.")],
+    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
     slo_tpot_ms: Annotated[
-        float, typer.Option(min=0.1, help="Maximum p99 of a load that counts, in ms; at least 0.1.")
+        float, typer.Option(min=0.1, help="A load counts while its p99 is within; 0.1 and more.")
     ] = 50.0,
     slo_ttft_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1, help="Maximum p99 of the time to the first token, in ms; default: none."
-        ),
+        float | None, typer.Option(min=0.1, help="Likewise; default: no promise of TTFT.")
     ] = None,
     usd_per_hour: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01, help="Cost of all GPUs of the engine for an hour, for the objective cost."
-        ),
+        float | None, typer.Option(min=0.01, help="Of all its GPUs, for the objective cost.")
     ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=8, help="Tokens of each prompt.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=2, help="Tokens of each answer.")] = 256,
+    prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 256,
     shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
     at_once: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Load for the objectives ttft and tpot (default 1); first load for others."
-        ),
+        typer.Option(min=1, help="Of ttft and tpot (default 1); of others where to begin."),
     ] = None,
     exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Leave out settings that change the model's numbers (FP8)."),
+        bool, typer.Option("--exact", help="Leave out what changes the model's numbers (FP8).")
     ] = False,
     only: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Dimensions to search, separated by commas: {', '.join(tunespace.ORDER)}."
-        ),
+        str | None, typer.Option(help=f"Dimensions, by commas: {', '.join(tunespace.ORDER)}.")
     ] = None,
     compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Search nothing; compare these settings with the defaults: weights=fp8,kv=fp8."
-        ),
+        str | None, typer.Option(help="Search nothing: so much better are weights=fp8,kv=fp8.")
     ] = None,
     flags: Annotated[
-        str, typer.Option(help="Flags of every engine, for example '--max-model-len 4096'.")
+        str, typer.Option(help="Of every engine, the defaults' too, e.g. '--max-model-len 4096'.")
     ] = "",
     seconds: Annotated[
-        float | None,
-        typer.Option(min=0, help="Start no trial after this time; the next call continues."),
+        float | None, typer.Option(min=0, help="Begin no trial after; the next call goes on.")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="JSON lines of what is done.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File for the profile; default: next to the log.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The profile; default: beside the log.")] = None,
     start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:

@@ -93,7 +93,7 @@ def test_nothing_is_asked_for_who_may_look_no_more(made) -> None:
         (
             httpx.Response(302, headers={"location": "http://evil"}),
             AdminUnavailable,
-            "answered 302",
+            "returned 302",
         ),
         (httpx.ConnectError("refused"), AdminUnavailable, "Cannot reach the gateway at "),
     ],
@@ -124,5 +124,5 @@ def test_where_the_gateway_is_is_said_by_two_variables(key_file) -> None:
     desk = admin_client.desk(who, both)
     assert desk is not None
     assert desk.viewer == ADA
-    with pytest.raises(AdminUnavailable, match=r"http://127\.0\.0\.1:9 cannot"):
+    with pytest.raises(AdminUnavailable, match=r"Cannot reach the gateway at http://127\.0\.0\.1:9"):
         desk.get("/policies")

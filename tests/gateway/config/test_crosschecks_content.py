@@ -26,7 +26,7 @@ def faults(content: dict, **section) -> list[tuple[tuple, str]]:
         ({"crad": "mask"}, {}, ("policies", 0, "content", "crad"), "did you mean `card`?"),
         ({"unknown": "mask"}, {}, ("policies", 0, "content", "unknown"), "use `keep_inside`"),
         ({"late": "keep_inside"}, {"hooks": HOOKS}, ("policies", 0, "content", "late"), "`refuse`"),
-        ({}, {"patterns": {"card": "x"}}, ("content", "patterns", "card"), "the gateway detects itself"),
+        ({}, {"patterns": {"card": "x"}}, ("content", "patterns", "card"), "detects itself"),
         ({}, {"patterns": {"own": "(?<=a)b"}}, ("content", "patterns", "own"),
          "not a supported regular expression"),
         ({}, {"patterns": {"house": "x"}, "hooks": HOOKS}, ("content", "hooks", "house"),

@@ -67,7 +67,7 @@ def test_who_has_not_seen_the_newest_is_told(engine):
         match="policy set 1 is in force, but this change was made from set 0",
     ):
         policy_changes.activate_policies(engine, calm, ANN, follows=0)
-    with pytest.raises(policy_changes.PolicyChangeError, match="no set 9"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="no policy set 9"):
         policy_changes.previous_policies(engine, SETTINGS, 9, to_file=False)
 
 
@@ -109,7 +109,7 @@ def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
 
 
 def test_a_faulty_set_is_told_whole():
-    with pytest.raises(policy_changes.PolicyChangeError, match="cannot be used: 1 error"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="the policy set is invalid: 1 error"):
         policy_changes.parse_change("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
     told = policy_changes.check_document(
         examine_set("policies: [{name: x, match: {when: '('}}]", SETTINGS, "x")

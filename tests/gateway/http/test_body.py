@@ -112,7 +112,7 @@ def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) 
     with pytest.raises(RequestError, match="contains invalid Unicode") as caught:
         decode_members(text)
     assert (caught.value.row.status, caught.value.param) == (400, place)
-    assert caught.value.message.startswith(f"`{place}` holds" if place else "The body holds")
+    assert caught.value.message.startswith(f"`{place}` contains" if place else "The body contains")
     caught.value.message.encode()
 
 

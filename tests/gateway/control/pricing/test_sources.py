@@ -92,7 +92,7 @@ def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch, stor
             "aliases: {a: b/c}\n" + YAML,
             "are not imported: put them into a file that `prices` of the configuration",
         ),
-        ("ours.yaml", YAML, "`ours.yaml` is a book of its own already"),
+        ("ours.yaml", YAML, "the price book `ours.yaml` exists already"),
     ],
 )
 def test_what_is_no_source(tmp_path: Path, name, text, words):
