@@ -124,5 +124,7 @@ def test_where_the_gateway_is_is_said_by_two_variables(key_file) -> None:
     desk = admin_client.desk(who, both)
     assert desk is not None
     assert desk.viewer == ADA
-    with pytest.raises(AdminUnavailable, match=r"Cannot reach the gateway at http://127\.0\.0\.1:9"):
+    with pytest.raises(
+        AdminUnavailable, match=r"Cannot reach the gateway at http://127\.0\.0\.1:9"
+    ):
         desk.get("/policies")

@@ -109,7 +109,9 @@ def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
 
 
 def test_a_faulty_set_is_told_whole():
-    with pytest.raises(policy_changes.PolicyChangeError, match="the policy set is invalid: 1 error"):
+    with pytest.raises(
+        policy_changes.PolicyChangeError, match="the policy set is invalid: 1 error"
+    ):
         policy_changes.parse_change("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
     told = policy_changes.check_document(
         examine_set("policies: [{name: x, match: {when: '('}}]", SETTINGS, "x")
