@@ -60,7 +60,7 @@ def test_who_is_left_without_a_target_is_told(breakeven) -> None:
     breakeven("route", "force", "own")
     answer = breakeven("target", "disable", "pool:a")
     assert answer.exit_code == 0
-    assert "`chat` has no target left" in answer.stderr
+    assert "model `chat` has no enabled target" in answer.stderr
 
 
 @pytest.mark.parametrize(
