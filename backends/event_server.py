@@ -66,7 +66,7 @@ class EventServer(uvicorn.Server):
                 await self._wait_tasks_to_complete()
         except TimeoutError:
             tasks = self.server_state.tasks
-            log.warning("cancel %s requests, which took longer than the end may", len(tasks))
+            log.warning("cancelling requests that outlast the shutdown requests=%s", len(tasks))
             for task in tasks:
                 task.cancel(msg="the server ends")
         if not self.force_exit:

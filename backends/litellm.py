@@ -210,7 +210,9 @@ class LiteLLMBackend:
             if isinstance(translated, InvalidResponse):  # an unreadable answer may report usage
                 with_usage_of(translated, tap.tail)
         if isinstance(translated, ServerError | InvalidResponse) and translated.status is None:
-            log.warning("%s: %s", self._prefix, translated)  # contains no text from LiteLLM
+            log.warning(
+                "LiteLLM failed provider=%s error=%s", self._prefix, translated
+            )  # contains no text from LiteLLM
             if not tap.transmission.possible:
                 translated = RequestUnsendable(str(translated))
         if isinstance(translated, BackendError):

@@ -97,7 +97,7 @@ class AdminClient:
         except httpx.HTTPError as error:
             why = str(error) or type(error).__name__
             heard = not isinstance(error, UNHEARD)
-            words = f"{self._client.base_url} cannot be asked: {why}."
+            words = f"Cannot reach the gateway at {self._client.base_url}: {why}."
             raise AdminUnavailable(words, heard=heard) from error
         return _parse_answer(answer)
 
@@ -133,7 +133,8 @@ def _parse_answer(answer: httpx.Response) -> dict[str, Any]:
         words, code = str(error["message"]), error["code"]
     except (ValueError, KeyError, TypeError):
         raise AdminUnavailable(
-            f"{answer.request.url.host} answered {answer.status_code}, as no gateway does.",
+            f"{answer.request.url.host} returned {answer.status_code} without a "
+            "gateway's error. Check the gateway's address.",
             heard=True,
         ) from None
     raise AdminRefused(words, answer.status_code, code)

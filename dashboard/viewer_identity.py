@@ -126,7 +126,7 @@ def _proxied_name(file: AccessFile, access: AccessDocument) -> str:
     try:
         secret = file.secret(access.proxy.secret_file)
     except AccessFileError as error:
-        raise NotAllowed(f"Nobody is let in: {error}.") from error
+        raise NotAllowed(f"The access file is invalid, so nobody can sign in: {error}.") from error
     return proxied_name(
         headers.get_all(access.proxy.secret_header),
         headers.get_all(access.proxy.user_header),
@@ -167,4 +167,4 @@ def _read(file: AccessFile) -> AccessDocument:
     try:
         return file.read()
     except AccessFileError as error:
-        raise NotAllowed(f"Nobody is let in: {error}.") from error
+        raise NotAllowed(f"The access file is invalid, so nobody can sign in: {error}.") from error

@@ -28,7 +28,8 @@ ANY = "any"  # any key or person: these routes describe only the caller
 EVERY_TEAM = ":all"  # suffix: the scope applies to all teams
 APPLY = ":apply"  # suffix: the scope also allows changes
 APPLY_POLICIES = POLICIES + APPLY
-_FOREIGN = ": keys of this gateway begin with `gw_`, and others count only where they were imported"
+_OTHER = "Use another key."
+_FOREIGN = "Keys of this gateway begin with `gw_`; any other key works only if it was imported."
 OPEN, PERSON = "open dashboard", "person"  # recorded instead of a key id
 
 
@@ -74,7 +75,10 @@ def permit(identity: Identity, scope: str, who: str) -> None:
     """Raise `RequestError` (403) if the identity does not have `scope`."""
     held = identity.scopes
     if scope != ANY and scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
-        raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
+        raise RequestError(
+            "forbidden",
+            f"{who} does not have the scope `{scope}`. Ask the gateway's operator for it.",
+        )
 
 
 async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
@@ -86,11 +90,17 @@ async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identit
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
     except LedgerUnavailable as error:
         raise RequestError(
-            "unavailable", "This key cannot be checked at the moment.", retry_after_s=1.0
+            "unavailable",
+            "The gateway cannot check this key, because its ledger does not respond. "
+            "Retry in a second.",
+            retry_after_s=1.0,
         ) from error
     if identity is None:
         is_ours = token.startswith(f"{PREFIX}_")
-        raise RequestError("bad_key", f"This API key is not valid{'' if is_ours else _FOREIGN}.")
+        raise RequestError(
+            "bad_key",
+            f"This API key is unknown, revoked or expired. {_OTHER if is_ours else _FOREIGN}",
+        )
     return identity
 
 

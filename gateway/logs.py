@@ -202,4 +202,6 @@ def _last_words(
 ) -> None:
     if issubclass(kind, KeyboardInterrupt):
         return
-    logging.getLogger("breakeven").critical("ended by an error", exc_info=(kind, error, trace))
+    logging.getLogger("breakeven").critical(
+        "the process ends because of an error", exc_info=(kind, error, trace)
+    )

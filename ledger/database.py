@@ -314,8 +314,8 @@ def _with_driver(url: str) -> URL:
         target = make_url(url)
     except (ArgumentError, ValueError):  # whose words may quote a part of the password
         raise DatabaseError(
-            "the ledger's address cannot be read: postgresql://user:password@host/name, with"
-            " whatever is no letter or digit of a password percent-encoded"
+            "the ledger's address is invalid: write postgresql://user:password@host/name, and "
+            "percent-encode all characters of the password except letters and digits"
         ) from None
     if target.drivername in ("postgresql", "postgres"):
         return target.set(drivername="postgresql+psycopg")

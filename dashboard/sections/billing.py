@@ -58,7 +58,7 @@ def show_state(view: DashboardView, found: InvoiceDetail, difference: int) -> No
         posted = formatting.moment(invoice.posted_us)
         st.caption(f"Posted {posted} by {invoice.posted_by}: adjustments are in the books.")
     elif difference and not show_posting_form(view, invoice):
-        st.caption(f"To bring the books to it: {found.advice}.")
+        st.caption(f"To adjust the ledger to this invoice: {found.advice}.")
     if found.note is not None:
         st.caption(found.note)
 

@@ -41,7 +41,7 @@ class BatchDatabase:
             return await loop.run_in_executor(self._threads, partial(work, *given, **named))
         except DBAPIError as error:
             raise RequestError(
-                "unavailable", "Files and batches cannot be reached at the moment.",
+                "unavailable", "The database of files and batches does not respond. Retry in 1 s.",
                 retry_after_s=1.0,
             ) from error  # fmt: skip
 

@@ -195,5 +195,10 @@ async def _batch_of(stored: BatchDatabase, batch_id: str, identity: Identity) ->
     plain = batch_id.isascii() and batch_id.isprintable()
     record = await stored.call(stored.batches.find, batch_id, identity.team_id) if plain else None
     if record is None:
-        raise RequestError("no_batch", f"The batch `{batch_id[:64]}` does not exist.", param="id")
+        raise RequestError(
+            "no_batch",
+            f"The batch `{batch_id[:64]}` does not exist. `GET /v1/batches` lists all of "
+            "this team.",
+            param="id",
+        )
     return record

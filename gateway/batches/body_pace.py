@@ -50,5 +50,7 @@ async def read_json_body(request: Request, *, limit: int, patience_s: float) -> 
     except TimeoutError as error:
         raise RequestError("slow_client", "The request body did not arrive in time.") from error
     except ClientDisconnect as error:
-        raise RequestError("bad_request", "The client hung up before its body ended.") from error
+        raise RequestError(
+            "bad_request", "The client disconnected before its body ended."
+        ) from error
     return bytes(text)

@@ -80,9 +80,12 @@ class UploadSlots:
     def reserve_slot(self, team_id: str) -> Iterator[None]:
         """Hold a slot while the context is open. Raises `RequestError` (503) if none is free."""
         if self._open[team_id] >= self._share:
-            raise _full(f"The team has {self._share} uploads open here, and may have no more.")
+            raise _full(
+                f"The team has {self._share} open uploads, which is the maximum. Retry when "
+                "one of them has ended."
+            )
         if self._open.total() >= self._most:
-            raise _full("Too many uploads are open here.")
+            raise _full("The gateway has too many open uploads. Retry in a few seconds.")
         self._open[team_id] += 1
         try:
             yield
@@ -204,7 +207,11 @@ async def file_of(
     plain = file_id.isascii() and file_id.isprintable()
     record = await stored.call(stored.files.find, file_id, team_id) if plain else None
     if record is None:
-        raise RequestError("no_file", f"The file `{file_id[:64]}` does not exist.", param=param)
+        raise RequestError(
+            "no_file",
+            f"The file `{file_id[:64]}` does not exist. `GET /v1/files` lists all of this team.",
+            param=param,
+        )
     return record
 
 
@@ -215,7 +222,9 @@ def _boundary(request: Request, limit: int) -> bytes:
     try:
         return boundary_of(request.headers.get("content-type", ""))
     except FormError as error:
-        raise RequestError("media_type", f"Files come as a form: {error}.") from error
+        raise RequestError(
+            "media_type", f"A file must be sent as `multipart/form-data`: {error}."
+        ) from error
 
 
 async def _content(stored: BatchDatabase, file_id: str) -> AsyncIterator[bytes]:

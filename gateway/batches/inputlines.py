@@ -72,13 +72,13 @@ class InputLines:
         method = _member(members, "method")
         if method != "POST":
             raise _LineFault(
-                "invalid_method", f"`method` is `{_cut(method)}`; it must be `POST`.", "method"
+                "invalid_method", f"`method` must be `POST`, not `{_cut(method)}`.", "method"
             )
         url = _member(members, "url")
         if SPELLINGS.get(url) != self._endpoint:
             raise _LineFault(
                 "invalid_url",
-                f"`url` is `{_cut(url)}`, and the batch was made for `{self._endpoint}`.",
+                f"`url` must be the batch's endpoint `{self._endpoint}`, not `{_cut(url)}`.",
                 "url",
             )
         if "body" not in members:
@@ -98,7 +98,7 @@ class InputLines:
         if custom_id in self._seen:
             raise _LineFault(
                 "duplicate_custom_id",
-                f"The custom_id `{custom_id}` stands on an earlier line, too.",
+                f"The custom_id `{custom_id}` occurs on an earlier line too. Use each one once.",
                 "custom_id",
             )
         self._seen.add(custom_id)

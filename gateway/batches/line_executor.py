@@ -123,7 +123,10 @@ class LineExecutor:
             lost = await asyncio.to_thread(self._lines.renew, claims, until_us=until_us)
             still = set(self.open_claims)  # without lines that were answered during the call
             if gone := still.intersection(lost):
-                log.warning("%d lines are in other hands: this runner stood still", len(gone))
+                log.warning(
+                    "batch lines were taken over by another runner: this one was stalled lines=%d",
+                    len(gone),
+                )
                 await self.drop(gone.__contains__)
 
     async def drop(self, over: Callable[[LineClaim], bool]) -> None:
@@ -169,7 +172,11 @@ class LineExecutor:
                 lane.pace.record_refusal(len(lane.out), self._clock.now_s())
                 lane.ready.appendleft(claim)
         except DBAPIError as error:  # the lease expires, and the line is retried
-            log.warning("line %s was not put back: %s", claim.request_id, error.orig)
+            log.warning(
+                "batch line was not returned to the queue request=%s error=%s",
+                claim.request_id,
+                error.orig,
+            )
         finally:
             lane.out.pop(claim, None)
 
@@ -179,7 +186,11 @@ class LineExecutor:
             try:
                 stored = await asyncio.to_thread(self._lines.answer, claim, done.line, ok=done.ok)
             except DBAPIError as error:
-                log.warning("answer of %s waits: %s", claim.request_id, error.orig)
+                log.warning(
+                    "batch answer was not stored, retrying request=%s error=%s",
+                    claim.request_id,
+                    error.orig,
+                )
                 await asyncio.sleep(RETRY_S)
                 continue
             if stored:

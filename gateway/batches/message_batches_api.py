@@ -146,7 +146,11 @@ class MessageBatches:
         find = self._stored.batches.find
         record = await self._stored.call(find, batch_id, identity.team_id) if plain else None
         if record is None:
-            raise RequestError("no_batch", f"The batch `{batch_id[:64]}` does not exist.")
+            raise RequestError(
+                "no_batch",
+                f"The batch `{batch_id[:64]}` does not exist. `GET /v1/messages/batches` "
+                "lists all of this team.",
+            )
         return record
 
     async def list_batches(
@@ -183,14 +187,18 @@ class MessageBatches:
     async def results(self, batch_id: str, identity: Identity) -> AsyncIterator[bytes]:
         record = await self.find(batch_id, identity)
         if not shapes.is_ended(record):
-            raise RequestError("bad_request", "The batch has not ended: it has no results yet.")
+            raise RequestError(
+                "bad_request",
+                "The batch has not ended, so it has no results yet. Retry when its "
+                "`processing_status` is `ended`.",
+            )
         files = self._files_of(record)
         for file_id in files:
             if await self._stored.call(self._stored.files.find, file_id, record.team_id) is None:
                 words = (
                     f"Files are kept for {self._limits.keep_days} days or until they are deleted"
                 )
-                raise RequestError("no_file", f"The results are there no more. {words}.")
+                raise RequestError("no_file", f"The results were deleted. {words}.")
         return self._results(record, files)
 
     @staticmethod

@@ -42,7 +42,9 @@ def read_creation(text: bytes) -> list[BatchRequest]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
     if not requests:
-        raise RequestError("bad_request", "`requests` holds no request.", param="requests")
+        raise RequestError(
+            "bad_request", "`requests` must have at least one request.", param="requests"
+        )
     return requests
 
 

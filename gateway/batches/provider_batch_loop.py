@@ -226,7 +226,7 @@ class ProviderBatchLoop:
                 for batch_id, wanted in (await self._surplus(model, open_)).items():
                     await self.collector.collect(open_[batch_id], model, wanted)
         except DBAPIError as error:
-            log.warning("lines wait to leave: %s", error.orig)
+            log.warning("batch lines were not sent to a provider, retrying error=%s", error.orig)
 
     async def _surplus(self, model: str, open_: dict[str, BatchRecord]) -> dict[str, int]:
         waiting = Counter(await asyncio.to_thread(self.lines.waiting_counts, model))

@@ -92,10 +92,14 @@ class ProviderBatchSync:
             while await self._step_batch(outgoing_id, found):
                 pass
         except DBAPIError as error:
-            log.warning("%s waits for the ledger: %s", outgoing_id, error.orig)
+            log.warning(
+                "provider batch was not updated, retrying batch=%s error=%s",
+                outgoing_id,
+                error.orig,
+            )
             await self._rest(outgoing_id)
         except Exception:  # an unexpected error must not stop other batches
-            log.exception("%s stands still", outgoing_id)
+            log.exception("provider batch failed, retrying batch=%s", outgoing_id)
             await self._rest(outgoing_id)
         finally:
             self._tasks.pop(outgoing_id, None)
@@ -228,7 +232,7 @@ class ProviderBatchSync:
             ProviderUnavailable,
             ProviderBusy,
         ) as error:  # it may have ended already; the poll will show
-            log.info("%s was not cancelled: %s", record.id, error)
+            log.info("provider batch was not cancelled batch=%s error=%s", record.id, error)
             return
         await self._move(record, cancel_us=self.clock.wall_us(), tries=0)
 
@@ -296,7 +300,11 @@ class ProviderBatchSync:
                 try:
                     await remote.delete(file_id)
                 except (ProviderUnavailable, ProviderBusy, ProviderRefused):
-                    log.info("%s: a file stays at %s", record.id, record.provider)
+                    log.info(
+                        "provider batch file was not deleted batch=%s provider=%s",
+                        record.id,
+                        record.provider,
+                    )
 
     # -- in a thread --------------------------------------------------------------------------
 
@@ -328,7 +336,12 @@ class ProviderBatchSync:
     ) -> bool:
         """Postpone the batch with a growing delay; return True if it was overdue and given up."""
         if why is not None:
-            log.warning("%s at %s: %s", record.id, record.provider, why)
+            log.warning(
+                "provider batch failed batch=%s provider=%s error=%s",
+                record.id,
+                record.provider,
+                why,
+            )
         if record.state in _THERE and self._is_overdue(record):
             return await self._move(record, state=State.RETURNING, why=LOST_THERE)
         next_us = self.clock.wall_us() + self.waits.delay_us(record.tries)
@@ -341,7 +354,9 @@ class ProviderBatchSync:
         """Return the lines if the file or batch was refused; postpone if a result is missing."""
         now = await asyncio.to_thread(self.store.find, record.id)
         assert now is not None
-        log.warning("%s at %s: %s", record.id, record.provider, refused)
+        log.warning(
+            "provider refused batch=%s provider=%s error=%s", record.id, record.provider, refused
+        )
         if record.state in _BEFORE:
             return await self._move(now, state=State.RETURNING, why=REFUSED_THERE)
         return await self._later(now)

@@ -138,7 +138,7 @@ class BatchRunner:
         try:
             await self._carrier.stop()
         except DBAPIError as error:
-            log.warning("claims were not given back: %s", error.orig)
+            log.warning("batch claims were not released, they expire error=%s", error.orig)
         await self._sender.aclose()
         self._estimates.close()
 
@@ -149,7 +149,7 @@ class BatchRunner:
                 await asyncio.to_thread(self._lines.take_over, self._seat)
                 await asyncio.to_thread(self._outgoing.take_over, self._seat)
             except DBAPIError as error:
-                log.warning("the ledger cannot be reached: %s", error.orig)
+                log.warning("batches wait: cannot reach the ledger error=%s", error.orig)
                 await asyncio.sleep(AWAY_S)
             else:
                 return
@@ -162,10 +162,10 @@ class BatchRunner:
             try:
                 await work()
             except DBAPIError as error:
-                log.warning("the ledger cannot be reached: %s", error.orig)
+                log.warning("batches wait: cannot reach the ledger error=%s", error.orig)
                 pause_s = AWAY_S
             except Exception:  # such as a full disk: the task must continue
-                log.exception("batches are hindered")
+                log.exception("batches failed, retrying")
                 pause_s = AWAY_S
             for _ in range(round(pause_s / FEED_S)):
                 await asyncio.sleep(FEED_S)
@@ -232,7 +232,7 @@ class BatchRunner:
             elif record.status == FINALIZING:
                 self._finishing.end(record, self._hold(record.id))
         except LeaseLost:
-            log.warning("%s is in another runner's hands", record.id)
+            log.warning("batch was taken over by another runner batch=%s", record.id)
             return False
         return True
 

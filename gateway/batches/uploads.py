@@ -95,22 +95,24 @@ class Upload:
             while not form.ended:
                 data = await self._pace.read_piece(body)
                 if not data:
-                    raise _bad("The form ends before its last boundary.")
+                    raise _bad("The form ends before its last boundary. Send it again, complete.")
                 for event in form.feed(data):
                     await self._handle_event(event, body)
         except FormError as error:
             raise _bad(f"The form cannot be read: {error}.") from error
         except TimeoutError as error:
-            raise RequestError("slow_client", "The file did not arrive in time.") from error
+            raise RequestError(
+                "slow_client", "The file did not arrive in time. Send it faster, or split it."
+            ) from error
         except ClientDisconnect as error:
-            raise _bad("The client hung up before its file was complete.") from error
+            raise _bad("The client disconnected before its file was complete.") from error
 
     async def _handle_event(self, event: Event, body: AsyncIterator[bytes]) -> None:
         if isinstance(event, FormTextField):
             self._fields[event.name] = event.value
         elif isinstance(event, FileBegins):
             if event.name != "file" or self._begun:
-                raise _bad("The form must hold one file, called `file`.", "file")
+                raise _bad("The form must have exactly one file, in the field `file`.", "file")
             name = "".join(c for c in event.filename if c.isprintable())[:NAME_LIMIT]
             self._record = replace(self._record, filename=name or "file")
             if self._is_written:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 G = TypeVar("G", bound=msgspec.Struct)
 LedgerOpener = Callable[["Settings"], AbstractContextManager[Engine]]
-By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
+By = Annotated[
+    str | None, typer.Option(help="Name recorded as the author; default: the user's name.")
+]
 Why = Annotated[str | None, typer.Option("--note", help="The reason, for later readers.")]
 
 
@@ -73,7 +75,9 @@ def open_writing_backend(
 ) -> AbstractContextManager[AdminBackend]:
     """Open a backend that may write; create the ledger if missing."""
     if gateway_url() is not None and by is not None:
-        fail("a gateway elsewhere writes down whose key it is: leave out --by")
+        fail(
+            "--by has no effect with --gateway, which records the owner of the key: leave --by out"
+        )
     return _desk(config, by, ledger)
 
 
@@ -104,7 +108,9 @@ def _desk(config: Path, by: str | None, ledger: LedgerOpener) -> Iterator[AdminB
                 elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
                 desk: AdminBackend = opened.enter_context(elsewhere.remote(url, os.environ))
                 if elsewhere.is_cleartext(url):
-                    typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
+                    typer.echo(
+                        f"warning: the key is sent to {url} without encryption: use https", err=True
+                    )
                 yield desk
     except Exception as error:
         from gateway.control.admin.refusals import is_refused  # noqa: PLC0415  (of every verb)

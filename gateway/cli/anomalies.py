@@ -13,9 +13,9 @@ from gateway.control.admin import muting as verbs
 from gateway.control.admin.verb import NoInput
 
 Group = Annotated[
-    Literal["team", "key", "model", "backend"], typer.Argument(help="What spending is grouped by.")
+    Literal["team", "key", "model", "backend"], typer.Argument(help="Grouping of the spend.")
 ]
-Name = Annotated[str, typer.Argument(help="The group's name, as the report has it.")]
+Name = Annotated[str, typer.Argument(help="The group's name, as in the report.")]
 
 
 def muted(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:

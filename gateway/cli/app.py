@@ -52,14 +52,16 @@ def options(
         typer.Option(
             envvar=GATEWAY,
             metavar="URL",
-            help="Ask the gateway there instead of this host's; "
+            help="Use the gateway at this URL instead of this host's; "
             f"the key comes from {API_KEY} in the environment, or a person's token from {TOKEN} "
             f"or the command in {TOKEN_COMMAND}.",
         ),
     ] = None,
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Run your own GPUs and external APIs as one fleet, with the cost of each request."""

@@ -11,16 +11,19 @@ from gateway.cli.output import AsJson, emit, moment, print_result, table
 from gateway.control.admin import open_claims as verbs
 from ledger.money import format_usd
 
-By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
+By = Annotated[
+    str | None, typer.Option(help="Name recorded as the author; default: the user's name.")
+]
 
 NO_CLAIM = "No claim is open; `--all` lists those that were resolved, too."
 
 
 def list_claims(
-    team: Annotated[str | None, typer.Option(help="This team alone.")] = None,
-    whole: Annotated[bool, typer.Option("--all", help="Those that were resolved, too.")] = False,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Include resolved claims.")] = False,
     limit: Annotated[
-        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="How many, the latest first.")
+        int,
+        typer.Option(min=1, max=verbs.LISTED_MOST, help="Maximum number of claims, latest first."),
     ] = verbs.LISTED,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -53,7 +56,7 @@ def list_claims(
 
 
 def waive(
-    attempts: Annotated[list[str], typer.Argument(help="As `invoices claims` shows them.")],
+    attempts: Annotated[list[str], typer.Argument(help="Ids, as `invoices claims` lists them.")],
     by: By = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,

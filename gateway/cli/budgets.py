@@ -14,7 +14,9 @@ from gateway.control.admin import budgets as verbs
 from gateway.control.admin.verb import NoInput
 from ledger.money import PUSD_PER_USD, format_usd, usd_text, usd_to_pusd
 
-Scope = Annotated[str, typer.Argument(help="`team:search`, `user:*`, `provider:openai`, `global`.")]
+Scope = Annotated[
+    str, typer.Argument(help="Scope: `team:search`, `user:*`, `provider:openai` or `global`.")
+]
 Period = Annotated[Literal["day", "month"], typer.Option(help="The calendar window.")]
 
 
@@ -28,10 +30,15 @@ def enter(
     scope: Scope,
     usd: Annotated[str, typer.Argument(help="Limit of one period.")],
     period: Period = "month",
-    soft: Annotated[bool, typer.Option("--soft", help="Alert only, refuse nothing.")] = False,
-    timezone: Annotated[str | None, typer.Option(help="IANA zone; else `timezone`.")] = None,
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Send alerts only; refuse no request.")
+    ] = False,
+    timezone: Annotated[
+        str | None, typer.Option(help="IANA time zone; default: `timezone`.")
+    ] = None,
     alert_at: Annotated[
-        list[float] | None, typer.Option(help="A share of the limit that is told; repeatable.")
+        list[float] | None,
+        typer.Option(help="Send an alert at this share of the limit; may be repeated."),
     ] = None,
     note: Why = None,
     by: By = None,
@@ -42,7 +49,7 @@ def enter(
     try:
         limit = Decimal(usd)
     except InvalidOperation:
-        fail(f"{usd} is not a number of dollars")
+        fail(f"invalid amount `{usd}`: write dollars, for example 400 or 0.50")
     given = verbs.EnterBudgetInput(scope, limit, period, not soft, timezone, alert_at or None, note)
     said = run_change(config, by, verbs.budgets_enter, given)
     words = f"The budget {said['budget']} is entered: ${limit:f} a {period}."

@@ -14,9 +14,9 @@ from gateway.control.admin.verb import NoInput
 from ledger.csvtable import CsvTableError
 from ledger.reports.business_metric import MetricFileError, TagGroup, parse_metric
 
-Name = Annotated[str, typer.Argument(help="The metric's name, as `tickets`.")]
+Name = Annotated[str, typer.Argument(help="The metric's name, for example `tickets`.")]
 File = Annotated[
-    Path, typer.Argument(help="CSV with `day,value` and, where a line is of one, `team` or `tag`.")
+    Path, typer.Argument(help="CSV with the columns `day,value` and optionally `team` or `tag`.")
 ]
 
 

@@ -21,17 +21,18 @@ from ledger.economics.formula_text import evaluate, read_input
 
 def claims_(
     wrong: Annotated[
-        bool, typer.Option("--wrong", help="Only those that do not follow from their inputs.")
+        bool, typer.Option("--wrong", help="Show only claims that do not follow from their inputs.")
     ] = False,
     formula: Annotated[
         str | None,
-        typer.Option(help="A figure of your own: '1 - to / from', with its --input values."),
+        typer.Option(help="Check your own formula, for example '1 - to / from'; needs --input."),
     ] = None,
     given: Annotated[
-        list[str] | None, typer.Option("--input", help="NAME=NUMBER, once for each name.")
+        list[str] | None,
+        typer.Option("--input", help="NAME=NUMBER; repeat it for each name of --formula."),
     ] = None,
     claimed: Annotated[
-        str, typer.Option(help="What is claimed: 0.35, 30 to 40, over 100e9, at most 1.")
+        str, typer.Option(help="The claimed figure: 0.35, 30 to 40, over 100e9 or at most 1.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -85,7 +85,7 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         if (path := _sqlite_file(url)) is not None and not is_there(path):
-            fail(f"there is no ledger at {path}; `breakeven serve` makes it")
+            fail(f"there is no ledger at {path}: start `breakeven serve`, which makes it")
         yield from _dispose_after(open_readonly(url))
 
 
@@ -103,12 +103,17 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
             reader = open_readonly(url)
             declared = is_declared(reader)
             if path is None and not declared:
-                note(f"nothing was served yet: the ledger lacks what {config} declares")
+                note(
+                    f"the gateway was never started with {config}: the ledger lacks what the "
+                    "file declares"
+                )
             if path is None or declared:
                 yield from _dispose_after(reader)
                 return
             reader.dispose()
-        note(f"nothing was served yet: this is what {config} declares")
+        note(
+            f"the gateway was never started with {config}: the result shows what the file declares"
+        )
         # Imported on use: needed only before the first `serve`, and takes 0.5 s.
         before: Any = importlib.import_module("gateway.cli.before_start")
         with before.declared_copy(settings, config, path if is_there(path) else None) as reader:

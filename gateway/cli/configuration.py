@@ -45,18 +45,24 @@ class PlainDumper(yaml.SafeDumper):
 
 def import_command(
     file: Annotated[Path, typer.Argument(help="A LiteLLM proxy's config.yaml.")],
-    out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="What the engines in it run on: H200.")] = None,
-    usd_per_hour: Annotated[float | None, typer.Option(min=0.0, help="of one GPU")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; default: standard output.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="GPU of your own engines, for example H200.")
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0.0, help="Cost of one GPU for an hour, in USD.")
+    ] = None,
     compare_with: Annotated[
         str | None,
-        typer.Option(help="API model whose price an engine's answer saves: openai/gpt-4o-mini."),
+        typer.Option(help="API model to compare own engines with: openai/gpt-4o-mini."),
     ] = None,
     prices: Annotated[
-        Path | None, typer.Option(help="A CSV of the prices in it, for `prices import`.")
+        Path | None, typer.Option(help="Write its prices to this CSV, for `prices import`.")
     ] = None,
     accept: Annotated[
-        list[ImportLoss] | None, typer.Option(help="What may be lost; can be repeated.")
+        list[ImportLoss] | None, typer.Option(help="Accept this loss; may be repeated.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,
@@ -76,7 +82,10 @@ def import_command(
     _require(file, carried, gpu)
     _compare(file, carried, compare_with)
     if carried.prices and prices is None:
-        words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
+        words = (
+            "the file has prices of its own: write them with --prices FILE, then use "
+            "`breakeven prices import --from FILE`"
+        )
         carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
     text = _HEAD.format(name=file.name)
     text += yaml.dump(carried.document, Dumper=PlainDumper, sort_keys=False)
@@ -108,7 +117,7 @@ def _require(file: Path, carried: ImportedConfig, gpu: str | None) -> None:
         fail(f"{file}: no entry of `model_list` could be carried over")
     if "pools" in carried.document and not gpu:
         names = ", ".join(carried.document["pools"])
-        fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
+        fail(f"{file} has engines of your own ({names}): name their GPU, for example --gpu H200")
 
 
 def _refused(text: str) -> list[ImportNote]:
@@ -135,8 +144,8 @@ def _compare(file: Path, carried: ImportedConfig, compare_with: str | None) -> N
     if missing and compare_with is None:
         names = ", ".join(missing)
         fail(
-            f"{file}: no API sells what your engines serve as {names}: name an API model whose "
-            "price they save, like --compare-with openai/gpt-4o-mini"
+            f"{file}: no API price is known to compare your engines with ({names}): name an API "
+            "model, for example --compare-with openai/gpt-4o-mini"
         )
     for name in missing:
         models[name]["compare_with"] = [compare_with]
@@ -157,8 +166,11 @@ def _read(file: Path) -> dict[str, Any]:
     value: dict[str, Any] = document.value
     if not isinstance(value.get("model_list"), list):
         if value.get("include"):
-            fail(f"{file} has its `model_list` in the files of `include`: write all into one file")
-        fail(f"{file} has no `model_list`: is it a LiteLLM proxy's configuration?")
+            fail(
+                f"{file} has its `model_list` in the files of `include`: copy all of them "
+                "into one file"
+            )
+        fail(f"{file} has no `model_list`: name the `config.yaml` of a LiteLLM proxy")
     return value
 
 
@@ -214,7 +226,7 @@ def _say_outcome(
     if fails:
         note(stop_line(file, notes, strict=strict))
     elif out is not None:
-        note(f"wrote {out}; `breakeven check --config {out}` tries it")
+        note(f"wrote {out}; check it with `breakeven check --config {out}`")
 
 
 def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
@@ -264,6 +276,6 @@ def _write(path: Path, text: str) -> None:
         with new_file(path, replace=False) as file:
             file.write(text.encode())
     except FileExistsError:
-        fail(f"{path} exists and is not replaced: name another file")
+        fail(f"the file {path} exists and is not replaced: name another file")
     except OSError as error:
         fail(f"{path}: {error.strerror or error}")

@@ -21,14 +21,15 @@ ENVIRONMENT = Path(Settings().state_dir) / "engine"
 
 def install(
     directory: Annotated[
-        Path, typer.Option(help="Where the engine's own environment is made.")
+        Path, typer.Option(help="Folder of the engine's own environment.")
     ] = ENVIRONMENT,
     find_links: Annotated[
-        list[str] | None, typer.Option(help="Folder or page with wheels; may be repeated.")
+        list[str] | None, typer.Option(help="Folder or page to find wheels in; may be repeated.")
     ] = None,
     flavour: FlavourName = None,
     compressor: Annotated[
-        bool, typer.Option("--compressor", help="And llm-compressor, for `engine quantize`.")
+        bool,
+        typer.Option("--compressor", help="Install llm-compressor too, for `engine quantize`."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

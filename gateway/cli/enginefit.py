@@ -30,21 +30,26 @@ FILE_HELP = (
 def fit(
     files: Annotated[list[Path] | None, typer.Argument(help=FILE_HELP)] = None,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Fit to every other run, judge by the others.")
+        bool, typer.Option("--validate", help="Fit to every second run and validate on the others.")
     ] = False,
     as_is: Annotated[
-        bool, typer.Option("--as-is", help="Fit nothing: judge the profile that is shipped.")
+        bool, typer.Option("--as-is", help="Fit nothing; validate the shipped profile.")
     ] = False,
     kv_tokens: Annotated[
         int | None, typer.Option(min=16, help="KV cache in tokens, as the engine logs at start.")
     ] = None,
-    block_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a block.")] = 16,
-    seqs: Annotated[int, typer.Option(min=1, help="Its --max-num-seqs.")] = 256,
-    budget: Annotated[int, typer.Option(min=1, help="Its --max-num-batched-tokens.")] = 8192,
-    context: Annotated[int, typer.Option(min=1, help="Its --max-model-len.")] = 131_072,
-    evaluations: Annotated[int, typer.Option(min=1, help="How long to look.")] = 400,
+    block_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a KV cache block.")] = 16,
+    seqs: Annotated[int, typer.Option(min=1, help="The engine's --max-num-seqs.")] = 256,
+    budget: Annotated[
+        int, typer.Option(min=1, help="The engine's --max-num-batched-tokens.")
+    ] = 8192,
+    context: Annotated[int, typer.Option(min=1, help="The engine's --max-model-len.")] = 131_072,
+    evaluations: Annotated[
+        int, typer.Option(min=1, help="Maximum number of evaluations of the search.")
+    ] = 400,
     out: Annotated[
-        Path | None, typer.Option(help="Write the model, for `policy simulate --engine POOL=FILE`.")
+        Path | None,
+        typer.Option(help="Write the fitted model, for `policy simulate --engine POOL=FILE`."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

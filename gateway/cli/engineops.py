@@ -89,7 +89,7 @@ class LogTail:
 
 LOOK_S = 0.2
 Name = Annotated[str, typer.Argument(help="pool:NAME/0, or pool:NAME for all of its engines.")]
-Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 30m, 2h.")]
+Patience = Annotated[str, typer.Option("--timeout", help="Timeout: 90s, 30m or 2h.")]
 
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
@@ -155,7 +155,9 @@ def restart(
         ]
         if not found:
             known = ", ".join(item["engine"] for item in every)
-            raise OperationRefused(f"there is no engine {name}; there are {known}")
+            raise OperationRefused(
+                f"there is no engine `{name}`; the engines are {known or 'none'}"
+            )
         for engine in found:
             if not engine["managed"]:
                 words = (
@@ -176,8 +178,12 @@ def restart(
 
 def logs(
     name: Name,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="So many, the last.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="And what comes.")] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=1, help="Number of lines, from the end.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow the log and print new lines.")
+    ] = False,
     config: Config = Path("breakeven.yaml"),
 ) -> None:
     """Print the log of an engine that this gateway started."""

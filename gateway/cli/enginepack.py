@@ -23,17 +23,20 @@ FlavourName = Annotated[
 
 
 def pack(
-    out: Annotated[Path, typer.Argument(help="Folder of the bundle; it is made.")],
+    out: Annotated[Path, typer.Argument(help="New folder for the bundle.")],
     flavour: FlavourName = None,
-    python: Annotated[str, typer.Option(help="The target's Python, as 3.12.")] = HERE,
+    python: Annotated[
+        str, typer.Option(help="The target's Python version, for example 3.12.")
+    ] = HERE,
     machine: Annotated[
-        str, typer.Option(help="The target's processor, x86_64 or aarch64; default: this one's.")
+        str,
+        typer.Option(help="The target's processor, x86_64 or aarch64; default: this machine's."),
     ] = "",
-    glibc: Annotated[str, typer.Option(help="The target's C library, at least.")] = "2.34",
+    glibc: Annotated[str, typer.Option(help="Minimum version of the target's C library.")] = "2.34",
     part: Annotated[
-        str, typer.Option("--part-size", help="No file of the bundle is larger: 60M, 4G.")
+        str, typer.Option("--part-size", help="Maximum size of a file of the bundle: 60M, 4G.")
     ] = "2G",
-    model: Annotated[Path | None, typer.Option(help="A model's folder, to take along.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Folder of a model to include.")] = None,
     find_links: Annotated[
         list[str] | None, typer.Option(help="Folder or page with wheels; may be repeated.")
     ] = None,
@@ -68,9 +71,9 @@ def pack(
 
 def unpack(
     bundle: Annotated[Path, typer.Argument(help="Folder with the parts and their manifest.")],
-    to: Annotated[Path, typer.Option(help="Where it goes.")] = Path("breakeven-engine"),
+    to: Annotated[Path, typer.Option(help="Folder to install into.")] = Path("breakeven-engine"),
     gpu: Annotated[
-        bool, typer.Option("--gpu-check/--no-gpu-check", help="Ask for a GPU and its driver.")
+        bool, typer.Option("--gpu-check/--no-gpu-check", help="Require a GPU and its driver.")
     ] = True,
     as_json: AsJson = False,
 ) -> None:

@@ -20,16 +20,21 @@ PARTS = "bandwidth, flops, launch, attention, all_reduce, kv_transfer"
 
 def probe(
     environment: Annotated[
-        Path, typer.Option("--engine", help="The engine's environment: its torch measures.")
+        Path, typer.Option("--engine", help="The engine's environment; its torch measures.")
     ] = ENVIRONMENT,
-    only: Annotated[str | None, typer.Option(help=f"Some of: {PARTS}; by commas.")] = None,
-    tokens: Annotated[
-        str | None, typer.Option(help="Lengths for attention, by commas; default: 512 to 32,768.")
+    only: Annotated[
+        str | None, typer.Option(help=f"Parts to measure, separated by commas: {PARTS}.")
     ] = None,
-    small: Annotated[
-        bool, typer.Option("--small", help="Small sizes, as a processor gets them anyway.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="JSON, for `engine plan --probe`.")] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="Lengths for attention in tokens, separated by commas; default: 512 to 32,768."
+        ),
+    ] = None,
+    small: Annotated[bool, typer.Option("--small", help="Use small sizes, as on a CPU.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the results as JSON, for `engine plan --probe`.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure bandwidth, FLOP/s, kernel launches, attention and transfers.

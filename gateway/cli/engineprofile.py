@@ -21,17 +21,26 @@ NEEDED = "--profiler-config.profiler=torch --profiler-config.torch_profiler_dir=
 
 
 def profile(
-    url: Annotated[str, typer.Argument(help="The engine: http://127.0.0.1:8100/v1")],
-    model: Annotated[str, typer.Option(help="The name it answers to.")],
+    url: Annotated[str, typer.Argument(help="URL of the engine: http://127.0.0.1:8100/v1.")],
+    model: Annotated[str, typer.Option(help="Model name that the engine serves.")],
     directory: Annotated[
-        Path, typer.Option("--traces", help="Its torch_profiler_dir, seen from here.")
+        Path,
+        typer.Option(
+            "--traces", help="The engine's torch_profiler_dir, as a path of this machine."
+        ),
     ],
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Its own traffic for so long, none of ours.")
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="Profile the engine's own traffic for this many seconds; send no requests.",
+        ),
     ] = None,
-    users: Annotated[int, typer.Option(min=1, max=256, help="Else: so many at once.")] = 4,
-    tokens: Annotated[int, typer.Option(min=1, max=4096, help="Each gets so many.")] = 32,
-    rows: Annotated[int, typer.Option(min=1, help="Kernels shown.")] = 20,
+    users: Annotated[
+        int, typer.Option(min=1, max=256, help="Number of concurrent requests to send.")
+    ] = 4,
+    tokens: Annotated[int, typer.Option(min=1, max=4096, help="Tokens of each answer.")] = 32,
+    rows: Annotated[int, typer.Option(min=1, help="Number of kernels to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Record a running vLLM with its torch profiler; list kernels by time.

@@ -19,7 +19,7 @@ COMPRESSOR = ENVIRONMENT.parent / "compressor"
 
 def quantize(
     model: Annotated[Path, typer.Argument(help="Folder of a 16-bit model.")],
-    out: Annotated[Path, typer.Argument(help="Folder of the quantized one; it is made.")],
+    out: Annotated[Path, typer.Argument(help="New folder for the quantized model.")],
     method: Annotated[
         Method,
         typer.Option(
@@ -30,14 +30,23 @@ def quantize(
         Path | None,
         typer.Option(help="JSON lines with `messages` or `prompt`; gptq, awq, fp8-kv need them."),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Prompts that calibrate, at most.")] = 512,
+    rows: Annotated[
+        int, typer.Option(min=1, help="Maximum number of prompts for calibration.")
+    ] = 512,
     by: Annotated[
-        Quantizer, typer.Option(help="What quantizes; breakeven: Llama's shape, without fp8-kv.")
+        Quantizer,
+        typer.Option(
+            help=(
+                "Program that quantizes; `breakeven` supports Llama's architecture, without fp8-kv."
+            )
+        ),
     ] = "llm-compressor",
     compressor: Annotated[
-        Path, typer.Option(help="Folder of llm-compressor, which is optional.")
+        Path, typer.Option(help="Environment with llm-compressor, which is optional.")
     ] = COMPRESSOR,
-    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
+    environment: Annotated[
+        Path, typer.Option("--engine", help="The engine's environment, with vLLM.")
+    ] = ENVIRONMENT,
     as_json: AsJson = False,
 ) -> None:
     """Quantize a model. Judge it with `engine eval` on other prompts.

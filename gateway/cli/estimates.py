@@ -16,9 +16,9 @@ from gateway.control.admin import estimates as verbs
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import instant
 
-OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
-OfTarget = Annotated[str | None, typer.Option("--target", help="This target alone.")]
-OfTeam = Annotated[str | None, typer.Option("--team", help="This team; default: all.")]
+OfModel = Annotated[str | None, typer.Option("--model", help="Only this model; default: all.")]
+OfTarget = Annotated[str | None, typer.Option("--target", help="Only this target.")]
+OfTeam = Annotated[str | None, typer.Option("--team", help="Only this team; default: all.")]
 
 
 def show(
@@ -31,7 +31,7 @@ def show(
     found = run_query(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
     emit(
         found, as_json=as_json,
-        show=lambda out: out.print(_table(found) if found else "Nothing is learned yet."),
+        show=lambda out: out.print(_table(found) if found else "No estimates yet."),
     )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def targets(
     known = found["data"]
     emit(
         known, as_json=as_json,
-        show=lambda out: out.print(_target_table(known) if known else "Nothing is learned yet."),
+        show=lambda out: out.print(_target_table(known) if known else "No estimates yet."),
     )  # fmt: skip
 
 

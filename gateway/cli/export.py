@@ -63,7 +63,7 @@ def export(
         str,
         typer.Option(
             "--from",
-            help="First moment: 2026-11-01, a day of `timezone`, or 2026-11-01T06:00 in UTC.",
+            help="Start: 2026-11-01, a day of `timezone`, or 2026-11-01T06:00 in UTC.",
         ),
     ],
     format_: Annotated[
@@ -71,10 +71,10 @@ def export(
         typer.Option("--format", help=describe_formats()),
     ] = ExportFormat.CSV,
     until: Annotated[
-        str | None, typer.Option("--to", help="End, not included; default: the last full hour.")
+        str | None, typer.Option("--to", help="End, not included; default: the start of this hour.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
-    out: Annotated[Path, typer.Option(help="File to write; - is the standard output.")] = STDOUT,
+    out: Annotated[Path, typer.Option(help="File to write; - writes to standard output.")] = STDOUT,
     per: Annotated[
         ExportPeriod, typer.Option(help="Charge period of a FOCUS row.")
     ] = ExportPeriod.DAY,
@@ -113,7 +113,7 @@ def export(
             _hang_up()
         except (ExportError, OSError) as error:
             fail(f"--out: {error}")
-        notes = [*_notes(connection, scope, traits), *_empty_notes(tally)]
+        notes = [*_notes(connection, scope, traits), *_empty_notes(tally, scope)]
     said = Console(emoji=False, stderr=True, highlight=False, soft_wrap=True)
     for note in notes:
         said.print(f"breakeven: {note}", markup=False)
@@ -124,9 +124,13 @@ def export(
     emit(result, as_json=as_json, show=lambda told: told.print(line, markup=False))
 
 
-def _empty_notes(tally: ExportCounts) -> Iterator[str]:
+def _empty_notes(tally: ExportCounts, scope: Scope) -> Iterator[str]:
     if not tally.rows:
-        yield "0 rows: the ledger has none of this time, and of the team if one is named"
+        team = "" if scope.team is None else f"of team `{scope.team}` "
+        yield (
+            f"0 rows: the ledger has no attempt {team}from {moment(scope.start_us)} to "
+            f"{moment(scope.end_us)} UTC; --to names a later end"
+        )
 
 
 def _hang_up() -> NoReturn:

@@ -13,7 +13,7 @@ from gateway.cli.output import AsJson, emit, print_result, table
 from gateway.control.admin import fleets as verbs
 from gateway.policies.overrides import instant
 
-Pool = Annotated[str | None, typer.Argument(help="This pool alone; default: every one.")]
+Pool = Annotated[str | None, typer.Argument(help="Only this pool; default: all.")]
 PUSD = 10**12
 NOT_KNOWN = "not known"
 NOT_SIZED = (
@@ -45,7 +45,9 @@ def plan(
 
 def explain(
     pool: Annotated[str, typer.Argument(help="The pool whose changes are explained.")],
-    days: Annotated[int, typer.Option("--days", min=1, max=366, help="So many, the last.")] = 7,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=366, help="Number of days, up to now.")
+    ] = 7,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -57,7 +59,7 @@ def explain(
 
 def pause(
     pool: Pool = None,
-    lasts: Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h.")] = None,
+    lasts: Annotated[str | None, typer.Option("--for", help="Duration: 90s, 30m or 2h.")] = None,
     by: By = None,
     note: Why = None,
     config: Config = Path("breakeven.yaml"),
@@ -150,7 +152,7 @@ def _print_plans(out: Console, found: Sequence[dict[str, Any]]) -> None:
         out.print(NO_POOL)
     for plan_of in found:
         if plan_of["at_us"] is None:
-            out.print(f"{plan_of['pool']}: no plan was made yet.", markup=False)
+            out.print(f"{plan_of['pool']}: the pool has no plan yet.", markup=False)
             continue
         words = f"{plan_of['wanted']} wanted, {plan_of['running']} run: {plan_of['sentence']}"
         out.print(f"{plan_of['pool']}, {instant(plan_of['at_us'])}: {words}", markup=False)
@@ -183,7 +185,7 @@ def _alternatives(found: Sequence[dict[str, Any]], horizon_s: float) -> Any:
 
 def _print_changes(out: Console, found: Sequence[dict[str, Any]]) -> None:
     if not found:
-        out.print("Nothing was started or stopped, nor was it advised.")
+        out.print("No engine was started or stopped, and none was advised.")
         return
     rows = [
         [

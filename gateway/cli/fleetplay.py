@@ -21,8 +21,10 @@ PUSD = 1e12
 
 
 def play(
-    pool: Annotated[str, typer.Argument(help="The pool, with `scale` in the configuration.")],
-    days: Annotated[int, typer.Option("--days", min=1, max=35, help="So many, the last.")] = 7,
+    pool: Annotated[str, typer.Argument(help="A pool with `scale` in the configuration.")],
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=35, help="Number of days, up to now.")
+    ] = 7,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:

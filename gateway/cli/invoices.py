@@ -17,16 +17,19 @@ from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
 PLACES = 4
-By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
-Number = Annotated[int, typer.Argument(help="As `invoices list` shows it.")]
+By = Annotated[
+    str | None, typer.Option(help="Name recorded as the author; default: the user's name.")
+]
+Number = Annotated[int, typer.Argument(help="Number of the invoice, as `invoices list` shows it.")]
 
 
 def import_file(
-    file: Annotated[Path, typer.Argument(help="The invoice.")],
+    file: Annotated[Path, typer.Argument(help="File of the invoice.")],
     provider: Annotated[str | None, typer.Option(help="The provider that sent it.")] = None,
     pool: Annotated[str | None, typer.Option(help="The pool whose GPUs it is for.")] = None,
     kind: Annotated[
-        str | None, typer.Option("--format", help=f"{', '.join(FORMATS)}; told from the file.")
+        str | None,
+        typer.Option("--format", help=f"{', '.join(FORMATS)}; default: detected from the file."),
     ] = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
@@ -36,9 +39,9 @@ def import_file(
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
+        fail(f"the invoice {file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror}")
+        fail(f"cannot read the invoice {file}: {error.strerror}")
     said = run_change(
         config,
         by,
@@ -76,10 +79,10 @@ def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fal
 
 def show(
     number: Number,
-    by: Annotated[str, typer.Option(help="day, model or project.")] = "day",
+    by: Annotated[str, typer.Option(help="Compare by day, model or project.")] = "day",
     project: Annotated[
         list[str] | None,
-        typer.Option(help="PROJECT=TEAM: whose an invoice's project is; may be repeated."),
+        typer.Option(help="PROJECT=TEAM: team of a project on the invoice; may be repeated."),
     ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -98,9 +101,11 @@ def show(
 
 
 def project(
-    provider: Annotated[str, typer.Argument(help="Of the configuration.")],
-    name: Annotated[str, typer.Argument(help="The project, as its bills have it.")],
-    team: Annotated[str | None, typer.Argument(help="Whose it is; without one: nobody's.")] = None,
+    provider: Annotated[str, typer.Argument(help="Provider of the configuration.")],
+    name: Annotated[str, typer.Argument(help="Project, as its bills name it.")],
+    team: Annotated[
+        str | None, typer.Argument(help="Team of the project; without it the project has no team.")
+    ] = None,
     note: Why = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
@@ -120,19 +125,23 @@ def project(
 def post(
     number: Number,
     adds: Annotated[
-        bool, typer.Option("--adds", help="It is owed beside what the books have: a credit note.")
+        bool,
+        typer.Option(
+            "--adds", help="Post it in addition to earlier invoices, for example a credit note."
+        ),
     ] = False,
     replaces: Annotated[
-        bool, typer.Option("--replaces", help="It corrects an invoice that was posted before.")
+        bool,
+        typer.Option("--replaces", help="Post it in place of an invoice that was posted before."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Approve an invoice: post adjustments, one per day. Edits nothing."""
     if adds and replaces:
-        fail("--adds or --replaces, not both")
+        fail("use --adds or --replaces, not both")
     wanted = verbs.PostInvoiceInput(number, "adds" if adds else "replaces" if replaces else "whole")
     with open_writing_backend(config, by) as desk:
         seen = desk.do(
@@ -183,7 +192,7 @@ def _show(out: Console, found: dict[str, Any], by: str) -> None:
     if found["zone"]["note"] is not None:
         out.print(found["zone"]["note"], markup=False)
     if found["advice"] is not None and difference:
-        out.print(f"To bring the books to it: {found['advice']}", markup=False)
+        out.print(f"To adjust the ledger to this invoice: {found['advice']}", markup=False)
 
 
 def _count(days: Collection[str]) -> str:

@@ -32,7 +32,7 @@ JOURNALS = "journal"  # in the state directory
 
 
 def findings(
-    journal: Annotated[str | None, typer.Option(help="This journal alone.")] = None,
+    journal: Annotated[str | None, typer.Option(help="Only this journal.")] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -46,9 +46,10 @@ def findings(
 
 def acknowledge(
     places: Annotated[
-        list[str] | None, typer.Argument(help="As `ledger findings` and `ledger verify` show them.")
+        list[str] | None,
+        typer.Argument(help="Places, as `ledger findings` and `ledger verify` show them."),
     ] = None,
-    whole: Annotated[bool, typer.Option("--all", help="Every finding that is open.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="All open findings.")] = False,
     note: Why = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
@@ -65,7 +66,8 @@ def acknowledge(
 
 def salvage(
     apply: Annotated[
-        bool, typer.Option("--apply", help="Bring it into the books; else only show it.")
+        bool,
+        typer.Option("--apply", help="Write the records to the ledger; default: only show them."),
     ] = False,
     note: Why = None,
     by: By = None,
@@ -123,7 +125,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
         held.release()
     if left:
         why = "" if stalled is None else f"\n{stalled}. Put that right, then drain again."
-        fail("these journals are not wholly in the books: " + ", ".join(left) + why)
+        fail("these journals are not completely in the ledger: " + ", ".join(left) + why)
     said = {"journals": before, "left": 0}
     print_result(said, f"{before} journals are in the books; none is left.", as_json=as_json)
 

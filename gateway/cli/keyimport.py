@@ -34,20 +34,22 @@ def import_(
         str,
         typer.Option(
             envvar="LITELLM_DATABASE_URL",
-            help="PostgreSQL URL of a LiteLLM proxy; it is read only, and no prompts of it.",
+            help="PostgreSQL URL of a LiteLLM proxy. It is only read; prompts are not.",
         ),
     ],
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write it; without this it is only told.")
+        bool, typer.Option("--apply", help="Write keys and spend; default: only report them.")
     ] = False,
     accept: Annotated[
-        list[ImportLoss] | None, typer.Option(help="What may be lost; can be repeated.")
+        list[ImportLoss] | None, typer.Option(help="Accept this loss; may be repeated.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="New file for `budgets` and `limits`, for the configuration."),
+        typer.Option(help="Write `budgets` and `limits` for the configuration to this new file."),
     ] = None,
-    spend: Annotated[bool, typer.Option(help="Keep its spending by day, beside the books.")] = True,
+    spend: Annotated[
+        bool, typer.Option(help="Import its spend by day, outside of the ledger's postings.")
+    ] = True,
     by: By = None,
     note: Why = None,
     config: Config = Path("breakeven.yaml"),
@@ -61,7 +63,7 @@ def import_(
     settings = load_known_or_fail(config)
     writable(out)
     if out is not None and out.exists():
-        fail(f"{out} is there: budgets are written to a new file")
+        fail(f"the file {out} exists: name a new file for budgets and limits")
     now_us = Clock().wall_us()
     author = ChangeAuthor(by or os_user(), note or "imported from LiteLLM", now_us)
     with ledger_engine(settings) as ledger:
@@ -90,7 +92,7 @@ def _write_limits(survey: SourceSurvey, out: Path | None) -> None:
     plan = survey.plan
     if out is None:
         count = len(plan.budgets) + len(plan.limits)
-        fail(f"there are {count} budgets and limits: say where to write them, like --out FILE")
+        fail(f"there are {count} budgets and limits: name a file for them: --out FILE")
     document = {"budgets": plan.budgets, "limits": plan.limits}
     kept = {name: value for name, value in document.items() if value}
     out.write_text(HEAD + yaml.safe_dump(kept, sort_keys=False))

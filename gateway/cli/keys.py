@@ -13,23 +13,25 @@ from gateway.control.admin import keys as verbs
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.roles import KeyRole, KeyScope
 
-KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
-Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]
+KeyId = Annotated[str, typer.Argument(help="Id of the key, as `keys list` shows it.")]
+Days = Annotated[
+    int | None, typer.Option(min=1, help="Days until the key expires; default: never.")
+]
 
 
 def create(
-    name: Annotated[str, typer.Option(help="What the key is for.")],
+    name: Annotated[str, typer.Option(help="Name of the key: its purpose.")],
     team: Annotated[
         str | None,
         typer.Option(
-            help="Team that pays; made when missing. Default: `default`, of a gateway elsewhere "
-            "the team of one's own key."
+            help="Team that pays; created if missing. Default: `default`; with --gateway the team "
+            "of your key."
         ),
     ] = None,
     org: Annotated[
         str | None, typer.Option(help="Organisation of the team; default: `default`.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="User of the key.")] = None,
+    user: Annotated[str | None, typer.Option(help="User that the key belongs to.")] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(help="Allow only this model, or all of `openai/*`; may be repeated."),
@@ -40,7 +42,8 @@ def create(
     scope: Annotated[
         list[KeyScope] | None,
         typer.Option(
-            help="What the key may do; may be repeated. inference: ask models (the default); "
+            help="What the key may do; may be repeated. inference: send requests to models "
+            "(the default); "
             "usage: read what its team used and paid; usage:all: the same of every team; "
             "policies: read and judge sets of policies; policies:apply: put them in force; "
             "and so with the rest."
@@ -61,7 +64,7 @@ def create(
 ) -> None:
     """Create a key. Its token is shown once; only a hash is stored."""
     if role is not None and scope:
-        fail("--role or --scope, not both: a role is a set of scopes")
+        fail("use --role or --scope, not both: a role is a set of scopes")
     tags = dict(_tag(text) for text in tag or ())
     given: dict[str, Any] = {
         "name": name, "user": user, "role": role, "scopes": scope or None, "models": model or None,
@@ -97,10 +100,11 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
 def rotate(
     key_id: KeyId,
     overlap: Annotated[
-        str, typer.Option(help="How long the old one goes on: 90s, 30m, 2h, 7d.")
+        str, typer.Option(help="Time that the old key stays valid: 90s, 30m, 2h or 7d.")
     ] = verbs.OVERLAP,
     days: Annotated[
-        int | None, typer.Option(min=1, help="The new one's; default: expires as the old one.")
+        int | None,
+        typer.Option(min=1, help="Days until the new key expires; default: the old key's expiry."),
     ] = None,
     by: By = None,
     note: Why = None,
@@ -147,5 +151,5 @@ def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:
 def _tag(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name and value):
-        fail(f"--tag: `{text}` is not a `NAME=VALUE`")
+        fail(f"invalid --tag `{text}`: write NAME=VALUE, for example app=web")
     return name, value

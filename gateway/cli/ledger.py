@@ -59,13 +59,13 @@ SHORT = 60  # maximum characters of a value in a table
 
 
 def report(
-    days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
+    days: Annotated[int, typer.Option(min=1, help="Number of days to report, up to now.")] = 30,
     month: Annotated[
         str | None, typer.Option(help="A calendar month of `timezone`: 2026-11.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
     csv: Annotated[
-        Path | None, typer.Option(help="Write the verdict's options there as CSV, too.")
+        Path | None, typer.Option(help="Write the verdict's options to this CSV file too.")
     ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -107,7 +107,7 @@ def report(
 def verify(
     config: Config = Path("breakeven.yaml"),
     seal: Annotated[
-        str | None, typer.Option(help="What `ledger seal` printed at another time.")
+        str | None, typer.Option(help="Earlier output of `ledger seal` to compare with.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -153,7 +153,9 @@ def _keep(url: str, result: VerifyResult) -> None:
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
     except DBAPIError:
-        console(err=True).print("The result could not be kept for the dashboard: read-only here.")
+        console(err=True).print(
+            "The result was not stored for the dashboard: the ledger is read-only here."
+        )
     finally:
         engine.dispose()
 
@@ -186,7 +188,8 @@ def migrate_(as_json: AsJson = False) -> None:
 
 def changes_(
     limit: Annotated[
-        int, typer.Option(min=1, max=books.LISTED_MOST, help="The newest so many.")
+        int,
+        typer.Option(min=1, max=books.LISTED_MOST, help="Maximum number of rows, newest first."),
     ] = books.LISTED,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -236,17 +239,17 @@ def _show_rebuild(bar: Progress, task: TaskID, done: int, of: int) -> None:
 
 def retire(
     days: Annotated[
-        int, typer.Option(min=LEAST_DAYS, help="Attempts that are older than so many days.")
+        int, typer.Option(min=LEAST_DAYS, help="Retire attempts older than this many days.")
     ],
     entries_days: Annotated[
         int | None,
         typer.Option(
             min=LEAST_DAYS,
-            help="Postings (into balances by account and day) and refusals that are older, too.",
+            help="Retire older postings (into balances by account and day) and refusals too.",
         ),
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it; else only say what would go.")
+        bool, typer.Option("--apply", help="Retire them; default: only show what would be retired.")
     ] = False,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -319,5 +322,5 @@ def _show_result(out: Console, result: VerifyResult) -> None:
     if result.disputed:
         out.print(
             f"{result.disputed:,} attempts are disputed: {FLAGS['disputed']}. "
-            "`breakeven ledger report` has them by target."
+            "`breakeven ledger report` lists them by target."
         )

@@ -16,7 +16,10 @@ from ledger.fleet.gpu_price_file import GpuPriceFileError, parse_gpu_prices
 
 def gpus(
     file: Annotated[
-        Path, typer.Argument(help="CSV: gpu,usd_per_hour,day,source and, if any, kind.")
+        Path,
+        typer.Argument(
+            help="CSV with the columns gpu,usd_per_hour,day,source and optionally kind."
+        ),
     ],
     note: Why = None,
     by: By = None,
@@ -27,7 +30,7 @@ def gpus(
     try:
         rows = parse_gpu_prices(file.read_bytes(), file.name)
     except OSError as error:
-        fail(f"{file}: {error.strerror}")
+        fail(f"cannot read {file}: {error.strerror}")
     except (GpuPriceFileError, CsvTableError) as error:
         fail(str(error))
     given = verbs.EnterGpuPricesInput(
@@ -39,13 +42,17 @@ def gpus(
 
 def reserve(
     target: Annotated[str, typer.Argument(help="PROVIDER/MODEL that the units serve.")],
-    tokens_per_minute: Annotated[int, typer.Option(min=1, help="Of one unit, input and output.")],
-    usd_per_hour: Annotated[str, typer.Option(help="Of one unit.")],
-    day: Annotated[str, typer.Option(help="Of which the price is, YYYY-MM-DD.")],
-    source: Annotated[str, typer.Option(help="Who says so: a quote, a price list.")],
-    least_units: Annotated[int, typer.Option(min=1, help="Fewest that are sold.")] = 1,
-    step: Annotated[int, typer.Option(min=1, help="Units are sold in steps of these.")] = 1,
-    term: Annotated[str, typer.Option(help="hour, month or year.")] = "month",
+    tokens_per_minute: Annotated[
+        int, typer.Option(min=1, help="Tokens a minute of one unit, input and output.")
+    ],
+    usd_per_hour: Annotated[str, typer.Option(help="Price of one unit for an hour, in USD.")],
+    day: Annotated[str, typer.Option(help="Day of the price, YYYY-MM-DD.")],
+    source: Annotated[str, typer.Option(help="Source of the price: a quote or a price list.")],
+    least_units: Annotated[int, typer.Option(min=1, help="Minimum number of units.")] = 1,
+    step: Annotated[
+        int, typer.Option(min=1, help="Units are sold in multiples of this number.")
+    ] = 1,
+    term: Annotated[str, typer.Option(help="Period of the price: hour, month or year.")] = "month",
     note: Why = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),

@@ -20,8 +20,13 @@ from gateway.control.admin.verb import NoInput
 from gateway.followers import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
 
-Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]
-For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 7d.")]
+Name = Annotated[
+    str, typer.Argument(help="Target: pool:NAME, pool:NAME/0, a provider, or PROVIDER/MODEL.")
+]
+For = Annotated[
+    str | None,
+    typer.Option("--for", help="Duration: 90s, 30m, 2h or 7d; default: until it is removed."),
+]
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
 
 
@@ -70,7 +75,7 @@ def enable(
 
 
 def force(
-    where: Annotated[RouteTarget, typer.Argument(help="own: no API; api: no own engine.")],
+    where: Annotated[RouteTarget, typer.Argument(help="own: use no API; api: use no own engine.")],
     model: OfModel = None,
     lasts: For = None,
     by: By = None,
@@ -102,14 +107,16 @@ def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False
     stands = run_query(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,
-        show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),
+        show=lambda out: out.print(_table(stands) if stands else "No route is forced."),
     )  # fmt: skip
 
 
 def _print_overrides(said: dict[str, Any], *, as_json: bool) -> None:
     """Print the overrides in force, and the models that they leave without a target."""
     for name in said["unserved"]:
-        typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
+        typer.echo(
+            f"warning: model `{name}` has no enabled target: its requests are refused", err=True
+        )
     words = "\n".join(
         f"{_subject(override)}: {_describe_override(override)}." for override in said["overrides"]
     )
@@ -125,7 +132,7 @@ def _print_list(out: Console, names: Sequence[str], stands: Sequence[dict[str, A
     for name in names:
         out.print(name, markup=False)
     out.print()
-    out.print(_table(stands) if stands else "Nothing is held over the policies.")
+    out.print(_table(stands) if stands else "No override is active.")
 
 
 def _table(stands: Sequence[dict[str, Any]]) -> Any:

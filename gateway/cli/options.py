@@ -53,7 +53,8 @@ def _options_command() -> Any:
 
 def _common(
     yes: Annotated[
-        bool, typer.Option("--yes", help="Accepted for scripts: this command never asks.")
+        bool,
+        typer.Option("--yes", help="No effect: this command never asks. Accepted for scripts."),
     ] = False,
 ) -> None:
     del yes

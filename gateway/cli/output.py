@@ -73,7 +73,7 @@ def emit(value: Any, *, as_json: bool, show: Callable[["Console"], None]) -> Non
         if error.errno not in _FULL:
             raise
         to_nowhere(sys.stdout.fileno())
-        fail(f"the output cannot be written: {error.strerror}")
+        fail(f"cannot write the output: {error.strerror}")
 
 
 def print_result(value: Any, words: str, *, as_json: bool) -> None:
@@ -113,13 +113,13 @@ def read_or_fail(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+        fail(f"cannot read {file}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}")
 
 
 def writable(*paths: Path | None) -> None:
     """Exit with 1 if a file could not be written, before long work starts."""
     for path in paths:
         if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-            fail(f"{path}: cannot be written: there is no such folder, or it may only be read")
+            fail(f"cannot write {path}: its folder does not exist or is read-only")
         if path is not None and path.is_dir():
-            fail(f"{path}: is a folder: name a file")
+            fail(f"cannot write {path}: it is a folder; name a file")

@@ -18,23 +18,31 @@ from gateway.control.decisions.hypothetical import HypotheticalRequest, explain
 
 def explain_command(
     request_id: Annotated[
-        str | None, typer.Argument(help="A past request, as its `x-request-id` named it.")
+        str | None, typer.Argument(help="Id of a past request, from its header `x-request-id`.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Or: a request for this model.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Explain a hypothetical request for this model instead.")
+    ] = None,
     team: Annotated[
-        str | None, typer.Option(help="asked by this team; default: the key's, or `default`")
+        str | None,
+        typer.Option(help="Team of the hypothetical request; default: the key's, or `default`."),
     ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=1, help="with this many tokens")] = 500,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="and at most this answer.")] = None,
+    prompt_tokens: Annotated[
+        int, typer.Option(min=1, help="Prompt tokens of the hypothetical request.")
+    ] = 500,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum answer tokens of the hypothetical request.")
+    ] = None,
     content: Annotated[
-        str | None, typer.Option(help="in which these kinds are found: card,email")
+        str | None,
+        typer.Option(help="Kinds of content that it contains, separated by commas: card,email."),
     ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Explain a past or hypothetical request: all candidates with reasons."""
     if (request_id is None) == (model is None):
-        fail("name either a request id, or a model with --model")
+        fail("name either a request id or --model NAME")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens, content)
         found = run_query(config, verbs.decisions_explain, wanted)

@@ -28,7 +28,7 @@ from gateway.control.policy_changes import FILE
 from gateway.followers import FOLLOW_S
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply without asking for confirmation.")]
 
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
@@ -36,7 +36,7 @@ def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
     document = run_query(config, verbs.policies_show, NoInput())
     if document["fault"] is not None:
         typer.echo(
-            f"{config}: the set in force does not fit and is not used: {document['fault']}",
+            f"the policy set in force does not fit {config} and is not used: {document['fault']}",
             err=True,
         )
     emit(document, as_json=as_json, show=lambda out: _print_set(out, document))
@@ -60,7 +60,7 @@ def check(
     _print_faults(found, file, strict=strict)
     count = len(found["policies"])
     noun = "policy" if count == 1 else "policies"
-    typer.echo(f"{file} fits (version {found['version']}): {count} {noun}.")
+    typer.echo(f"{file} is valid (version {found['version']}): {count} {noun}.")
     for rule in found["policies"]:
         typer.echo(f"  {rule}")
 
@@ -98,7 +98,8 @@ def apply(
 
 def history(
     most: Annotated[
-        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="so many, the newest first")
+        int,
+        typer.Option(min=1, max=verbs.LISTED_MOST, help="Maximum number of sets, newest first."),
     ] = 20,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -114,14 +115,21 @@ def history(
         found,
         as_json=as_json,
         show=lambda out: out.print(
-            table("Policies", columns, rows) if rows else f"Only {FILE} ever said."
+            table("Policies", columns, rows)
+            if rows
+            else f"No policy set was ever applied: {FILE} is in force."
         ),
     )
 
 
 def rollback(
-    number: Annotated[int | None, typer.Argument(help="Of the history; default: the last.")] = None,
-    to_file: Annotated[bool, typer.Option("--to-file", help=f"Those of {FILE}.")] = False,
+    number: Annotated[
+        int | None,
+        typer.Argument(help="Number of a set in the history; default: the previous one."),
+    ] = None,
+    to_file: Annotated[
+        bool, typer.Option("--to-file", help=f"Return to the policies of {FILE}.")
+    ] = False,
     yes: Yes = False,
     by: By = None,
     note: Why = None,
@@ -145,7 +153,7 @@ def _confirm_changes(lines: list[str], *, yes: bool, as_json: bool) -> None:
         _print_difference(console(), lines)
     if lines and not yes:
         if not sys.stdin.isatty():
-            fail("nobody can be asked here: say --yes")
+            fail("there is no terminal for a confirmation: use --yes")
         typer.confirm("Put it in force?", abort=True)
 
 

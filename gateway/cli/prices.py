@@ -23,19 +23,20 @@ From = Annotated[
     str, typer.Option("--from", help="litellm, genai-prices, or a .csv, .yaml or .json file.")
 ]
 Only = Annotated[
-    list[str] | None, typer.Option(help="Only names like this, such as `openai/*`; repeatable.")
+    list[str] | None,
+    typer.Option(
+        help="Only names that match this pattern, for example `openai/*`; may be repeated."
+    ),
 ]
-Book = Annotated[
-    str | None, typer.Option(help="Name of a file's prices in the book; default: the file's.")
-]
+Book = Annotated[str | None, typer.Option(help="Name of the price book; default: the file's name.")]
 Everything = Annotated[
-    bool, typer.Option("--all", help="All names, not only what the configuration uses.")
+    bool, typer.Option("--all", help="All names, instead of those that the configuration uses.")
 ]
 
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="provider/model, or a pattern such as `openai/*`.")
+        str | None, typer.Argument(help="PROVIDER/MODEL, or a pattern such as `openai/*`.")
     ] = None,
     everything: Everything = False,
     config: Config = Path("breakeven.yaml"),
@@ -63,7 +64,7 @@ def check(
     """
     found = run_query(config, verbs.prices_check, verbs.CheckPricesInput(everything))
     rows = [[flag["name"], flag["flag"], flag["detail"]] for flag in found["flags"]]
-    words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
+    words = f"{found['checked']} prices checked: {len(rows) or 'no'} findings."
     emit(
         found,
         as_json=as_json,
@@ -93,8 +94,12 @@ def import_prices(
     source: From,
     only: Only = None,
     book: Book = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without being asked.")] = False,
-    by: Annotated[str | None, typer.Option(help="Who approves; default: user@host.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Approve without asking for confirmation.")
+    ] = False,
+    by: Annotated[
+        str | None, typer.Option(help="Name recorded as the approver; default: user@host.")
+    ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -136,7 +141,10 @@ def _confirm_import(seen: dict[str, Any], now_us: int) -> None:
     if not count:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fail(f"{summary(seen)} There is no terminal to ask on: look with `diff`, then use --yes")
+        fail(
+            f"{summary(seen)} There is no terminal for a confirmation: review with "
+            "`breakeven prices diff`, then use --yes"
+        )
     show_plan(console(), seen, now_us)
     wrong = f", {len(doubts)} of them implausible" if doubts else ""
     if not typer.confirm(f"Store {count} new versions{wrong}?", err=True):

@@ -126,7 +126,7 @@ def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, 
         out.print(f"source: {entry['source'] or 'none'}{read}", markup=False)
         if entry.get("tier"):
             out.print(
-                f"requests there ask for the tier {entry['tier']}, unless a client names another",
+                f"service tier of its requests: {entry['tier']}, unless a client names another",
                 markup=False,
             )
         out.print()
@@ -138,10 +138,15 @@ def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, 
         out.print(table("", ("kind", "tier", ">above tokens", ">price", "unit"), rows))
         if entry.get("reasoning") == "outside":
             most = entry["max_reasoning"]
-            limit = f"at most {most} tokens" if most else "as long as its longest answer"
+            limit = (
+                f"at most {most} tokens" if most else "at most as many tokens as its longest answer"
+            )
             out.print(f"reasoning: outside `max_tokens`, {limit} a choice", markup=False)
         if entry.get("image_tokens"):
-            out.print(f"pictures of a prompt: counted by `{entry['image_tokens']}`", markup=False)
+            out.print(
+                f"image tokens of a prompt: counted by the rule `{entry['image_tokens']}`",
+                markup=False,
+            )
     for flag in entry["flags"]:
         out.print(f"{flag['flag']}: {flag['detail']}", markup=False)
     if history:

@@ -15,7 +15,7 @@ from gateway.control.admin import entries as entered
 from gateway.control.admin import rates as verbs
 from gateway.control.admin.verb import NoInput
 
-Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
+Pool = Annotated[str, typer.Argument(help="Pool of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
@@ -26,14 +26,18 @@ def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False)
 
 def enter(
     pool: Pool,
-    source: Annotated[str, typer.Option(help="Where what is entered comes from: a contract, HR.")],
-    gpu: Annotated[str | None, typer.Option("--usd-per-hour", help="Of one GPU.")] = None,
-    hours: Annotated[
-        str | None, typer.Option("--ops-hours", help="People's hours a week on this pool.")
+    source: Annotated[str, typer.Option(help="Source of the rates: a contract, HR.")],
+    gpu: Annotated[
+        str | None, typer.Option("--usd-per-hour", help="Cost of one GPU for an hour, in USD.")
     ] = None,
-    ops: Annotated[str | None, typer.Option("--ops-usd-per-hour", help="What one costs.")] = None,
+    hours: Annotated[
+        str | None, typer.Option("--ops-hours", help="Hours of work on this pool in a week.")
+    ] = None,
+    ops: Annotated[
+        str | None, typer.Option("--ops-usd-per-hour", help="Cost of one hour of work, in USD.")
+    ] = None,
     since: Annotated[
-        str | None, typer.Option(help="First UTC day, YYYY-MM-DD; without it: at once.")
+        str | None, typer.Option(help="First UTC day, YYYY-MM-DD; default: now.")
     ] = None,
     note: Why = None,
     by: By = None,
@@ -73,10 +77,12 @@ def withdraw(
 
 
 def currency(
-    code: Annotated[str, typer.Argument(help="ISO 4217, as EUR.")],
-    per_usd: Annotated[str, typer.Argument(help="How much of it one dollar is.")],
-    day: Annotated[str, typer.Option(help="Of which the rate is, YYYY-MM-DD.")],
-    source: Annotated[str, typer.Option(help="Who says so: a central bank, your own books.")],
+    code: Annotated[str, typer.Argument(help="ISO 4217 code, for example EUR.")],
+    per_usd: Annotated[str, typer.Argument(help="Units of the currency for one dollar.")],
+    day: Annotated[str, typer.Option(help="Day of the rate, YYYY-MM-DD.")],
+    source: Annotated[
+        str, typer.Option(help="Source of the rate: a central bank, your own accounts.")
+    ],
     note: Why = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
@@ -140,11 +146,11 @@ def _decimal(word: str) -> Decimal:
     try:
         return Decimal(word)
     except InvalidOperation:
-        fail(f"{word} is not a number")
+        fail(f"invalid number `{word}`: write digits, for example 2.50")
 
 
 def _day(word: str) -> date:
     try:
         return date.fromisoformat(word)
     except ValueError:
-        fail(f"{word} is not a day: write YYYY-MM-DD")
+        fail(f"invalid date `{word}`: write YYYY-MM-DD")

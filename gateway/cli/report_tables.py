@@ -34,7 +34,7 @@ def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: Peri
     out.print(f"{start} to {end} UTC{label}\n")
     _show_verdict(out, judged)
     out.print()
-    out.print(f"The month under way: {month_text(outlook, _usd)}\n")
+    out.print(f"This month: {month_text(outlook, _usd)}\n")
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),
@@ -74,7 +74,7 @@ def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: Peri
         out.print(_flag_table(found.flagged))
         out.print()
     else:
-        out.print("No attempt carries a flag.")
+        out.print("No attempt has a flag.")
     out.print(f"{found.refused} requests were refused.")
 
 

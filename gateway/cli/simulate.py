@@ -100,28 +100,33 @@ def simulate(
     policy: Annotated[str, typer.Option(help=f"YAML file with `policies`, or `{IN_FORCE}`.")],
     trace: Annotated[Path | None, typer.Option(help=TRACE_HELP)] = None,
     ledger: Annotated[
-        str | None, typer.Option(help=f"Or the ledger's own traffic: {SPAN_FORMS}.")
+        str | None, typer.Option(help=f"Replay recorded traffic of the ledger: {SPAN_FORMS}.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help=f"A second set beside it: a file, or `{IN_FORCE}`.")
+        str | None,
+        typer.Option(help=f"Second policy set to compare with: a file, or `{IN_FORCE}`."),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Model that requests ask for; FROM=TO for one name of the trace."),
+        typer.Option(help="Model of all requests; FROM=TO maps one name of the trace."),
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(help="POOL=PROFILE, or POOL=FILE of `engine fit --out`: how fast it is."),
+        typer.Option(
+            help="Speed of a pool's engines: POOL=PROFILE, or POOL=FILE of `engine fit --out`."
+        ),
     ] = None,
     times: Annotated[
-        float, typer.Option(min=0.001, max=1000.0, help="So many times the traffic.")
+        float, typer.Option(min=0.001, max=1000.0, help="Multiply the traffic by this factor.")
     ] = 1.0,
     most: Annotated[
-        int | None, typer.Option(min=1, help="Only so many requests, the earliest.")
+        int | None, typer.Option(min=1, help="Maximum number of requests, earliest first.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the APIs' latencies, the same for both sets.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the APIs' latencies, the same for both sets.")
+    ] = 1,
     html: Annotated[
-        Path | None, typer.Option(help="Write a report with plots, in one file.")
+        Path | None, typer.Option(help="Write a report with plots to this file.")
     ] = None,
     strict: Strict = False,
     config: Config = Path("breakeven.yaml"),
@@ -134,12 +139,15 @@ def simulate(
     --strict, exits with 1 if own answers meet fewer SLOs than a policy requires.
     """
     if html is not None and not html.parent.is_dir():
-        fail(f"--html {html}: there is no directory {html.parent}")
+        fail(f"cannot write --html {html}: the folder {html.parent} does not exist")
     chosen = [name for name in (policy, against) if name]
     wanted = SimulateOptions(ledger, tuple(model or ()), tuple(engine or ()), times, most, seed)
     if gateway_url() is not None:
         if trace is not None or ledger is None:
-            fail("a gateway elsewhere knows its own traffic alone: say --ledger last-7-days")
+            fail(
+                "with --gateway only its own recorded traffic can be simulated: use "
+                "--ledger last-7-days"
+            )
         document = simulate_remotely(_named_sets(chosen), wanted, config)
     else:
         document = _here(chosen, wanted, trace, config)

@@ -30,7 +30,9 @@ from ledger.database import DatabaseError
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="Your configuration; without one a tiny model is made."),
+    typer.Option(
+        "--config", "-c", help="Your configuration; default: a new one with a tiny model."
+    ),
 ]
 GatewayPort = Annotated[
     int | None,

@@ -12,10 +12,12 @@ from gateway.cli.output import AsJson, emit, print_result, table
 from gateway.control.admin import virtualtags as verbs
 from gateway.control.admin.verb import NoInput
 
-Name = Annotated[str, typer.Argument(help="The virtual tag's name, as `product`.")]
+Name = Annotated[str, typer.Argument(help="Name of the virtual tag, for example `product`.")]
 Rules = Annotated[
     list[str],
-    typer.Option("--rule", help="`VALUE: team=A|B, model=C`, in order; repeatable."),
+    typer.Option(
+        "--rule", help="Rule `VALUE: team=A|B, model=C`; the first match counts; may be repeated."
+    ),
 ]
 
 

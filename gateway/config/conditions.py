@@ -97,7 +97,7 @@ class Condition:
         self._try()
         self.doubts = tuple(unsatisfiable_reasons(text))  # reasons why it may never be true
         if not self.doubts and self._is_undecided_when_tagged():
-            self.doubts = ("tags are text: `<` and the like take them beside text alone",)
+            self.doubts = ("tags are text: compare them with text in quotes",)
         if _LOW_LIMIT.search(text) and not _HAS_LIMIT.search(text):
             self.doubts = (*self.doubts, _COUNTS_UNLIMITED)
 
@@ -121,7 +121,7 @@ class Condition:
             except Exception as error:
                 raise ConditionError(_first_line(error)) from error
             if not isinstance(answer, bool):
-                raise ConditionError(f"must say yes or no, not {type(answer).__name__}")
+                raise ConditionError(f"must be true or false, not {type(answer).__name__}")
 
     def _is_undecided_when_tagged(self) -> bool:
         """Return whether the condition is undecided even for a key with all its tags."""
@@ -144,13 +144,13 @@ def _compile_condition(text: str) -> tuple[Any, tuple[str, ...]]:
         raise ConditionError(_first_line(error)) from error
     functions = set(said["functions"]) - _OPERATORS - _FUNCTIONS
     if functions & _LOOPS:
-        raise ConditionError("loops and `?:` are not taken: say `in`, `&&` and `||`")
+        raise ConditionError("loops and `?:` are not supported: use `in`, `&&` and `||`")
     for name in sorted(functions):
         known = ", ".join(sorted(_FUNCTIONS))
-        raise ConditionError(f"`{name.strip('_')}` is not taken; functions are {known}")
+        raise ConditionError(f"`{name.strip('_')}` is not supported; functions are {known}")
     unknown = sorted(set(said["variables"]) - set(FACTS))
     if unknown:
-        raise ConditionError(f"knows no `{unknown[0]}`; facts are {', '.join(FACTS)}")
+        raise ConditionError(f"has no fact `{unknown[0]}`; facts are {', '.join(FACTS)}")
     return program, tuple(said["variables"])
 
 
@@ -174,12 +174,12 @@ def _misplaced_text(missing: str | None, unread: str | None, other: str | None) 
     if unread is not None:
         word = unread.strip()
         if word[:1] in ("'", '"'):
-            return "a quote is opened and not closed"
+            return "a quotation mark is not closed"
         meant = _DOUBLED.get(word[:1])
-        return f"say `{meant}`, not `{word[:1]}`" if meant else f"`{word}` has no meaning here"
+        return f"write `{meant}`, not `{word[:1]}`" if meant else f"`{word}` has no meaning here"
     if other == "<EOF>":
-        return "it ends where something must follow: a value after `>`, `&&` and the like"
-    return f"`{other}` cannot stand here: conditions are joined by `&&` and `||`, denied by `!`"
+        return "the condition is incomplete: a value must follow `>`, `&&` and other operators"
+    return f"`{other}` is not supported: join conditions with `&&` and `||`, negate with `!`"
 
 
 def _first_line(error: Exception) -> str:

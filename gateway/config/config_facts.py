@@ -60,15 +60,18 @@ Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
 
 def check_something_served(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     if not settings.models:
-        words = f"nothing is served: no model is configured. The smallest: {{{SMALLEST}}}"
-        yield ConfigFault(("models",), words)
+        words = "no model is configured, so nothing is served. The smallest configuration: "
+        yield ConfigFault(("models",), f"{words}{{{SMALLEST}}}")
 
 
 def check_used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     used = {target for _, model in logical_models(settings) for target in model.reachable}
     for name in settings.pools:
         if f"pool:{name}" not in used:
-            words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
+            words = (
+                f"no model has the target `pool:{name}`: its hours cost money and no model "
+                "uses them"
+            )
             yield warning(("pools", name), words, upon=(("models",),))
 
 
@@ -82,7 +85,7 @@ def check_gpu_types(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]
             find_gpu(kind)
         except UnknownGpu:
             near = suggest(kind, [*(gpu.name for gpu in GPUS), WITHOUT_GPU])
-            words = f"no GPU named `{kind}` is known: name another, or say its `usd_per_hour`"
+            words = f"no GPU named `{kind}` is known: name another, or set its `usd_per_hour`"
             near = near or "; `breakeven engine list` has the names"
             yield ConfigFault(("pools", name, "gpu", "type"), words + near)
 
@@ -109,10 +112,10 @@ def check_contracts_in_force(settings: Settings, facts: ConfigFacts) -> Iterator
         if since and until and since > until:
             continue
         if until and until < facts.today:
-            words = f"the contract ended on {until}: hours after it cost nothing in the books"
+            words = f"the contract ended on {until}: hours after it cost nothing in the ledger"
             yield warning(("pools", name, "gpu", "until"), words)
         if since and since > facts.today:
-            words = f"the contract begins on {since}: hours before it cost nothing in the books"
+            words = f"the contract begins on {since}: hours before it cost nothing in the ledger"
             yield warning(("pools", name, "gpu", "since"), words)
 
 

@@ -11,8 +11,8 @@ CONTENT_KINDS: Final[Mapping[str, str]] = {
     "national_id": "numbers that states give to people, of 18 countries",
     "email": "e-mail addresses",
     "phone": "telephone numbers",
-    "ip": "IP addresses, but for loopback",
+    "ip": "IP addresses, except loopback",
     "secret": "keys and tokens of known formats, and private keys",
-    "random_secret": "values that a text calls secret, and long random words",
-    UNKNOWN: "pictures, sound and files, encodings beyond the bounds, and a detector that failed",
+    "random_secret": "values that a text names as secret, and long random strings",
+    UNKNOWN: "images, audio and files, encodings beyond the bounds, and a detector that failed",
 }

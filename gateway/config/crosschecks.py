@@ -90,7 +90,7 @@ def check_stages(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault((*here, "targets"), words)
             limits = stage.timeouts
             if limits is not None and limits.total_s is not None:
-                words = "is of the whole request: state it in the model's own `timeouts`"
+                words = "applies to the whole request: set it in the model's own `timeouts`"
                 yield ConfigFault((*here, "timeouts", "total_s"), words)
 
 
@@ -107,14 +107,14 @@ def check_extra_bodies(settings: Settings) -> Iterator[ConfigFault]:
     for place, members in stated:
         for member in sorted(MANAGED_MEMBERS.intersection(members)):
             cure = "; write `tier`" if member == "service_tier" else ""
-            words = f"`{member}` is stated by the gateway, or changes what a request may cost{cure}"
+            words = f"`{member}` is set by the gateway, or changes the cost of a request{cure}"
             yield ConfigFault((*place, member), words)
 
 
 def check_tiers(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         if provider.tier is not None and wire_of_provider(name, provider).speaks_messages:
-            words = "Anthropic's Messages have no tier to ask for: leave `tier` out"
+            words = "Anthropic's Messages have no service tier: leave `tier` out"
             yield ConfigFault(("providers", name, "tier"), words)
 
 
@@ -140,7 +140,7 @@ def _repeated(model: ModelSection, place: Place, target: str) -> str | None:
     if target in stage[: int(index)]:
         return f"`{target}` is stated twice"
     if place[0] == "then" and target in model.targets:
-        return f"`{target}` is asked before, as one of `targets`: leave it out here"
+        return f"`{target}` is already one of `targets`, which are asked first: leave it out here"
     return None
 
 

@@ -24,7 +24,7 @@ def _of_model(settings: Settings, name: str, model: ModelSection) -> Iterator[Co
     if model.adapter is None:
         for pool, known in declared:
             if name in known:
-                words = f"`{name}` is an adapter of the pool `{pool}`, too: say `adapter: {name}`"
+                words = f"`{name}` is also an adapter of the pool `{pool}`: write `adapter: {name}`"
                 yield ConfigFault(here, words)
         return
     if model.same_as is not None or not pools:

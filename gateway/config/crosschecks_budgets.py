@@ -29,7 +29,7 @@ def check_scopes(settings: Settings) -> Iterator[ConfigFault]:
         named = kind in BY_PREFIX and kind not in NAMELESS
         if name == EACH and named and kind not in EACH_KINDS:
             kinds = ", ".join(f"`{prefix}:{EACH}`" for prefix in EACH_KINDS)
-            words = f"`{budget.scope}` would limit nobody: there is a budget for each on {kinds}"
+            words = f"`{budget.scope}` would limit no key: budgets for each exist for {kinds}"
             yield ConfigFault(place, words)
         elif name != EACH or kind not in EACH_KINDS:
             yield from _scope(settings, place, budget.scope, prefixes())
@@ -119,7 +119,9 @@ def _key(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
 
 def _identity(kind: str, place: Place, name: str) -> Iterator[ConfigFault]:
     if not name or name != name.strip():
-        yield ConfigFault(place, f"no {kind} is called `{name}`: a blank at its start or end")
+        yield ConfigFault(
+            place, f"no {kind} is called `{name}`: remove the blank at its start or end"
+        )
     elif not name.isprintable() or len(name) > ID_CHARACTERS:
         yield ConfigFault(
             place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters"

@@ -21,17 +21,17 @@ def check_content_kinds(settings: Settings) -> Iterator[ConfigFault]:
                 words = f"no kind of content is named `{kind}`{suggest(kind, known)}"
                 yield ConfigFault(place, words, about=("content", "patterns", kind))
             elif kind == UNKNOWN and action == "mask":
-                yield ConfigFault(place, "what cannot be read cannot be masked: say `keep_inside`")
+                yield ConfigFault(place, "unreadable content cannot be masked: use `keep_inside`")
             elif hook is not None and hook.stage == "after" and action == "keep_inside":
-                words = "an answer has left its target already: say `refuse` or `mask`"
+                words = "an answer has already left its target: use `refuse` or `mask`"
                 yield ConfigFault(place, words)
         if rule.shadow and rule.content:
             place = ("policies", index, "content")
-            yield warning(place, "a shadow only watches: nothing is inspected for it")
+            yield warning(place, "a shadow rule has no effect: no content is inspected for it")
 
 
 def check_content_names(settings: Settings) -> Iterator[ConfigFault]:
-    taken = dict.fromkeys(CONTENT_KINDS, "a kind that the gateway finds by itself")
+    taken = dict.fromkeys(CONTENT_KINDS, "a kind that the gateway detects itself")
     for name in settings.content.patterns:
         if name in taken:
             yield ConfigFault(("content", "patterns", name), f"`{name}` is {taken[name]}")
@@ -47,7 +47,7 @@ def check_content_patterns(settings: Settings) -> Iterator[ConfigFault]:
         try:
             compile_patterns([pattern])
         except PatternError as error:
-            yield ConfigFault(place, f"is not a regular expression that is taken: {error}")
+            yield ConfigFault(place, f"is not a supported regular expression: {error}")
 
 
 def check_content_hooks(settings: Settings) -> Iterator[ConfigFault]:

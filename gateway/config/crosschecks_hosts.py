@@ -35,7 +35,7 @@ _LISTENING = ("host", "port", "replicas", "enabled")  # settings that define lis
 KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
-ENGINE_DEFAULTS_MOVE = "another free port is taken; set `port`"
+ENGINE_DEFAULTS_MOVE = "another free port is used; set `port`"
 
 
 class PortClaim(NamedTuple):
@@ -51,7 +51,7 @@ def check_engines(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
         if not seat_count(pool):
-            words = "set `replicas` (engines that are started here) or `endpoints` (that run)"
+            words = "set `replicas` (engines to start here) or `endpoints` (running engines)"
             yield ConfigFault(here, words)
         if started_count(pool) and engine.model is None:
             yield ConfigFault((*here, "model"), "is needed to start replicas")
@@ -151,7 +151,7 @@ def check_providers(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault((*here, other), f"set either `{named[0]}` or `{other}`")
         if provider.batch and not wire_of_provider(name, provider).takes_batches:
             taking = [kind for kind, client in PROVIDER_KINDS.items() if client.takes_batches]
-            words = f"only providers of `kind: {', '.join(taking)}` are given batches here"
+            words = f"only providers of `kind: {', '.join(taking)}` can receive batches"
             yield ConfigFault((*here, "batch"), words)
         if _needs_address(name, provider):
             words = f"is needed: `{name}` is not one of the providers whose address is known"
@@ -232,7 +232,7 @@ def check_contract_days(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         since, until = pool.gpu.since, pool.gpu.until
         if since and until and since > until:
-            words = f"the contract ends before it begins: since {since} is after until {until}"
+            words = f"the contract ends before it starts: `since` {since} is after `until` {until}"
             yield ConfigFault(("pools", name, "gpu", "until"), words)
 
 
@@ -266,7 +266,10 @@ def check_open_dashboards(settings: Settings) -> Iterator[ConfigFault]:
     """Yield faults of dashboards that are open to a network without a sign-in."""
     shown = settings.dashboard
     if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
-        words = "is reached from elsewhere: `dashboard.access_file` says who may look"
+        words = (
+            "can be reached from other machines: name the people who may sign in by "
+            "`dashboard.access_file`"
+        )
         yield ConfigFault(("dashboard", "host"), words)
 
 

@@ -12,16 +12,19 @@ def check_oidc(settings: Settings) -> Iterator[ConfigFault]:
     said = settings.oidc
     if said.issuer is None:
         for name in sorted(said.model_dump(exclude_defaults=True)):
-            yield ConfigFault(("oidc", name), "is of no use without `oidc.issuer`")
+            yield ConfigFault(("oidc", name), "has no effect without `oidc.issuer`")
         return
     if not said.audiences:
-        words = "is needed: without it a token for any other program of the house would do"
+        words = "is required: without it a token for any other program would be accepted"
         yield ConfigFault(("oidc", "audiences"), words)
     if settings.dashboard.access_file is None:
-        words = "`dashboard.access_file` is needed: it says what people may do"
+        words = "`dashboard.access_file` is required: it states the permissions of people"
         yield ConfigFault(("oidc", "issuer"), words)
     if _in_clear(said.issuer):
-        words = f"`{said.issuer}` is not https: whoever is on the way could sign people in"
+        words = (
+            f"`{said.issuer}` is not https: anybody on the network path could sign in as "
+            "another person"
+        )
         yield ConfigFault(("oidc", "issuer"), words)
     for index, text in enumerate(said.networks):
         try:

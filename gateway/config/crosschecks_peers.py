@@ -14,15 +14,15 @@ def check_peers(settings: Settings) -> Iterator[ConfigFault]:
     if not said.hosts:
         for name in ("listen", "secret_env"):
             if getattr(said, name) is not None:
-                yield ConfigFault(("peers", name), "is of no use without `peers.hosts`")
+                yield ConfigFault(("peers", name), "has no effect without `peers.hosts`")
         return
     if said.listen is None:
-        words = "is needed, or this host would hear of no other: 0.0.0.0:9444"
+        words = "is required to receive load from other hosts: 0.0.0.0:9444"
         yield ConfigFault(("peers", "listen"), words)
     elif wrong := _wrong_port(settings, said.listen):
         yield ConfigFault(("peers", "listen"), wrong)
     if said.secret_env is None:
-        words = "is needed: without it anybody could fill the engines with requests that are none"
+        words = "is required: without it anybody could report false load"
         yield ConfigFault(("peers", "secret_env"), words)
     yield from _wrong_hosts(said.hosts)
     engines = sum(map(seat_count, settings.pools.values()))
@@ -52,5 +52,5 @@ def _wrong_port(settings: Settings, listen: str) -> str:
         taken["dashboard.port"] = settings.dashboard.port
     for name, other in taken.items():
         if port == other:
-            return f"port {port} is `{name}`, too: name another"
+            return f"port {port} is also `{name}`: name another"
     return ""

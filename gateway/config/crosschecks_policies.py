@@ -26,7 +26,7 @@ def check_policy_names(settings: Settings) -> Iterator[ConfigFault]:
 def check_policy_default(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if rule.name == UNMATCHED and (rule.match != MatchSection() or rule.shadow):
-            words = f"`{UNMATCHED}` is told of requests that no policy matches, too: another name"
+            words = f"`{UNMATCHED}` marks requests that no policy matches: choose another name"
             upon: tuple[Place, ...] = (("policies", index, "match"), ("policies", index, "shadow"))
             yield warning(("policies", index, "name"), words, upon=upon)
 
@@ -52,7 +52,9 @@ def check_policy_models(settings: Settings) -> Iterator[ConfigFault]:
 def check_policy_queue(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if "queue_ms" in rule.model_fields_set and rule.otherwise != "queue":
-            words = f"nothing waits: `otherwise` is `{rule.otherwise}`; say `otherwise: queue`"
+            words = (
+                f"has no effect, because `otherwise` is `{rule.otherwise}`: set `otherwise: queue`"
+            )
             upon: tuple[Place, ...] = (("policies", index, "otherwise"),)
             yield warning(("policies", index, "queue_ms"), words, upon=upon)
 

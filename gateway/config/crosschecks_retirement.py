@@ -13,7 +13,7 @@ def check_retirements(settings: Settings) -> Iterator[ConfigFault]:
             continue
         here, stated = ("models", name, "retirement"), model.retirement
         if stated.announced is not None and stated.announced > stated.retires:
-            words = f"is after `retires` ({stated.retires}): clients are told before"
+            words = f"is after `retires` ({stated.retires}): it must be earlier"
             yield ConfigFault((*here, "announced"), words)
         successor = stated.successor
         if successor is None:

@@ -25,6 +25,8 @@ def check_sampling(settings: Settings) -> Iterator[ConfigFault]:
                 words = f"`{asked}` has a target that is not a pool: sampled prompts stay here"
                 yield ConfigFault((*here, field), words)
         if rule.model == rule.baseline:
-            yield ConfigFault((*here, "baseline"), "is the model itself: nothing would ever differ")
+            yield ConfigFault(
+                (*here, "baseline"), "is the model itself, so no answer could differ: name another"
+            )
         if not rule.teams:
             yield ConfigFault((*here, "teams"), "name the teams that agreed to it")

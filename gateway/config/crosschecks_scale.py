@@ -30,7 +30,7 @@ def check_scale(settings: Settings) -> Iterator[ConfigFault]:
         yield from _check_actuator(settings, name, pool.scale, here)
         if pool.roles is not None:
             words = (
-                "a pool with `roles` keeps the engines that these name: leave one of the two out"
+                "a pool with `roles` has a fixed number of engines: leave out `roles` or `scale`"
             )
             yield ConfigFault(here, words)
         if pool.upkeep.stop is not None:
@@ -47,7 +47,9 @@ def _check_numbers(pool: PoolSection, scale: ScaleSection, here: Place) -> Itera
         words = f"is of `billing: spot`, and `billing` is `{scale.billing}`: leave it out"
         yield ConfigFault((*here, "interruptions_per_day"), words)
     if scale.max < 1:
-        yield ConfigFault((*here, "max"), "must be at least 1: a pool of none serves nothing")
+        yield ConfigFault(
+            (*here, "max"), "must be at least 1: a pool without engines serves nothing"
+        )
     places = pool.engine.replicas + len(pool.engine.endpoints)
     one_address = scale.actuator.in_cluster and scale.actuator.workload == "Deployment"
     if places < scale.max and not one_address:
@@ -57,7 +59,7 @@ def _check_numbers(pool: PoolSection, scale: ScaleSection, here: Place) -> Itera
 
 def _check_rent(pool: PoolSection, scale: ScaleSection, here: Place) -> Iterator[ConfigFault]:
     if scale.rent(pool.gpu.count, pool.gpu.usd_per_hour) is None:
-        words = "is needed: without a rent nothing is earned or lost; or set `gpu.usd_per_hour`"
+        words = "is required to compute what an engine earns; or set `gpu.usd_per_hour`"
         yield ConfigFault((*here, "rent_usd_per_hour"), words)
     paid_anyway = pool.gpu.billing != "on_demand"
     if paid_anyway and scale.mode == "act" and scale.reserved < scale.max:
@@ -99,7 +101,9 @@ def _check_command(actuator: ActuatorSection, place: Place) -> Iterator[ConfigFa
             if getattr(actuator, field):
                 yield ConfigFault((*place, field), "is of `kind: command`: leave it out")
     elif not actuator.argv:
-        yield ConfigFault((*place, "argv"), "is needed: the program that starts and stops engines")
+        yield ConfigFault(
+            (*place, "argv"), "is required: name the program that starts and stops engines"
+        )
     elif not actuator.argv[0].startswith("/"):
         words = f"`{actuator.argv[0]}` has no full path: name the program as /usr/local/bin/PROGRAM"
         yield ConfigFault((*place, "argv"), words)
@@ -107,7 +111,7 @@ def _check_command(actuator: ActuatorSection, place: Place) -> Iterator[ConfigFa
 
 def _check_workload(actuator: ActuatorSection, place: Place) -> Iterator[ConfigFault]:
     if actuator.in_cluster and not actuator.name:
-        yield ConfigFault((*place, "name"), "is needed: the workload that is scaled")
+        yield ConfigFault((*place, "name"), "is required: name the workload to scale")
     if actuator.name and not actuator.in_cluster:
         words = "is of `kind: kubernetes` and `kind: keda`: leave it out"
         yield ConfigFault((*place, "name"), words)
@@ -118,7 +122,7 @@ def score_fault(name: str, scale: ScaleSection, score: AdviceScore | None) -> Co
     if scale.mode != "act" or scale.act_unscored:
         return None
     hours = 0.0 if score is None else score.hours
-    fix = "set `advise` until then, or `act_unscored: true` to act all the same"
+    fix = "set `advise` until then, or `act_unscored: true` to act without"
     here: Place = ("pools", name, "scale", "mode")
     if hours < SCORED_H:
         words = f"`act` needs {SCORED_H:g} h of scored advice, and the ledger has {hours:.1f} h"

@@ -26,7 +26,7 @@ def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
         if (kept.stop is None) is not (kept.start is None):
             missing = "stop" if kept.stop is None else "start"
             yield ConfigFault(
-                (*here, missing), "is needed: engines are stopped and started by the two"
+                (*here, missing), "is required: engines are stopped and started by both"
             )
         if kept.any and not started_count(pool):
             yield ConfigFault(here, "is for engines that are started here (`replicas`)")

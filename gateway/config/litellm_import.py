@@ -181,16 +181,16 @@ class _Parts:
 
 _OF_ENGINES = ("served_name", "api_key_env", "extra_body")
 _PATTERN = (
-    "a pattern stands for one provider's own names at its own address, under one key: `openai/*` as"
-    " `openai/*`"
+    "a pattern must pass the names of one provider through, at its own address and with one key: "
+    "`openai/*` as `openai/*`"
 )
 _NO_ADDRESS = (
-    "no base URL by http or https without credentials and query: write it like "
+    "invalid base URL: write it by http or https, without credentials and query, as "
     "https://llm.example.com/v1"
 )
 _CREDENTIAL = (
-    "`credential_list` has none of that name, so where it is sent is not known: write its address"
-    " and the variable of its key here"
+    "`credential_list` has no credential of that name: write the address and the variable of the "
+    "key into this entry"
 )
 
 
@@ -380,10 +380,10 @@ def _compare(
         if apis or sold:
             model["compare_with"] = apis or [sold]
         if sold:
-            words = f"compared with `{sold}`, the cheapest that sells a model of its name: look"
+            words = f"compared with `{sold}`, the cheapest API with this name: check the choice"
             notes.append(ImportNote(f"models.{name}.compare_with", words))
         elif not apis:
-            words = "needs the name of an API model: what it charges is what the engine saves"
+            words = "needs the name of an API model to compare the engine's cost with"
             notes.append(ImportNote(f"models.{name}.compare_with", words))
 
 

@@ -66,74 +66,77 @@ _READ = frozenset({
 })  # fmt: skip
 _READ_INFO = frozenset({"base_model", "id", "mode", "max_input_tokens"})
 _NONE = "has no counterpart here"
-_UNKNOWN = _Why("nobody here knows what it does: look it up, then accept it", ImportLoss.SETTINGS)
-OFF = "is off, as it is here"
+_UNKNOWN = _Why(
+    "the importer does not know this setting: look it up, then accept it", ImportLoss.SETTINGS
+)
+OFF = "is off, which is also the default here"
 _SENT = _Why(
-    "it was sent with each request, or changed it: `extra_body` of a pool or a provider sends "
-    "members, and apps may send their own",
+    "LiteLLM sends it with each request: put it into `extra_body` of the pool or the provider, or "
+    "let applications send it",
     ImportLoss.REQUESTS,
 )
-_COSTS = _Why("a charge that no column of prices has: state it in a price file", ImportLoss.PRICES)
+_COSTS = _Why("the importer does not read this charge: state it in a price file", ImportLoss.PRICES)
 _ACCESS = _Why(
-    "every key may use the model, unless keys name theirs: `breakeven keys create --model`",
+    "every key may use the model: limit a key with `breakeven keys create --model`",
     ImportLoss.ACCESS,
 )
 _CALLERS = _Why(
-    "callers are known by their keys alone: check anything else in front of the gateway",
+    "the gateway checks keys only: check anything else in a proxy in front of it",
     ImportLoss.ACCESS,
 )
 _CHECKED = _Why(
-    "not carried over: `content` of a policy and `content.hooks` check prompts and answers",
+    "not carried over: configure checks in `content` of a policy and in `content.hooks`",
     ImportLoss.CHECKS,
 )
 _BUDGET = _Why("state it in `budgets`, with a scope and a period", ImportLoss.BUDGETS)
 _LIMIT = _Why("state it in `limits`, with a scope", ImportLoss.LIMITS)
 _PARALLEL = _Why(
-    "nothing counts requests under way: `limits` bounds requests and tokens of any 60 s",
+    "concurrent requests are not limited: `limits` bounds requests and tokens of any 60 s",
     ImportLoss.LIMITS,
 )
-_LONG_ANSWERS = _Why("no answer is bounded by bytes: clients set `max_tokens`", ImportLoss.LIMITS)
+_LONG_ANSWERS = _Why(
+    "the bytes of an answer are not limited: clients set `max_tokens`", ImportLoss.LIMITS
+)
 _ROUTES = _Why(
-    "a key with the scope `inference` may ask every path that models answer: refuse the others in "
-    "front of the gateway",
+    "a key with the scope `inference` may use every inference path: block other paths in a proxy "
+    "in front of the gateway",
     ImportLoss.ACCESS,
 )
 _KEYS_BOUNDS = _Why(
-    "what a new key may get is not bounded so: `budgets` and `limits` with the scope `key:*` bind "
-    "each key, and `self_service` the keys that members make",
+    "a new key has no such bounds: `budgets` and `limits` with the scope `key:*` bound each key, "
+    "and `self_service` bounds the keys that members make",
     ImportLoss.ACCESS,
 )
 _TEAMS = _Why(
-    "a team has no settings of its own: state `budgets` and `limits` with the scope `team:NAME`, "
-    "and name models at its keys",
+    "a team has no settings of its own: write `budgets` and `limits` with the scope `team:NAME`, "
+    "and name the models of its keys",
     ImportLoss.ACCESS,
 )
 _SHARE = _Why(
-    "a share of requests, where all deployments of the name state one, and no limit: state limits "
-    "in `limits`"
+    "used as a share of the requests if all deployments of the model have it, but never as a "
+    "limit: write limits into `limits`"
 )
-_MODELS = _Why("which deployment answers is not decided so: see `policies`", ImportLoss.MODELS)
-_SENDS = _Why("what is sent to a target is not changed so", ImportLoss.REQUESTS)
-_OTHERS = _Why("an API of its own that nothing here serves", ImportLoss.REQUESTS)
-_HEALTH = _Why("targets are watched by what they answer; engines are probed as `pools` says")
-_ALERTS = _Why("budget alerts go to `alerts`; other alerts are Prometheus's")
-_LOGIN = _Why("who may look at the dashboard: `dashboard` and `oidc`")
+_MODELS = _Why("deployments are chosen by `policies` instead", ImportLoss.MODELS)
+_SENDS = _Why("requests to targets are not changed by such a setting", ImportLoss.REQUESTS)
+_OTHERS = _Why("the gateway does not serve this API", ImportLoss.REQUESTS)
+_HEALTH = _Why("APIs are judged by their answers; engines are probed as `pools` configures")
+_ALERTS = _Why("budget alerts are configured in `alerts`; other alerts are rules of Prometheus")
+_LOGIN = _Why("access to the dashboard is configured in `dashboard` and `oidc`")
 _RETRIES = _Why(
-    "a request is tried at up to 3 targets of each stage, and further tries that fail are at most "
-    "a tenth of the requests; a target that fails is left out by itself and asked again step by "
-    "step"
+    "a request is tried at up to 3 targets of each stage; failed retries are at most a tenth of "
+    "the requests. A failing target is left out, and tried again step by step"
 )
 _ROUTED = _Why("equal targets are chosen by price within their promise", warns=False)
 _HOSTS = _Why("not needed: workers share memory, hosts share the ledger's database", warns=False)
 _NO_CACHE = _Why(
-    "`response_cache` gives equal deterministic requests of one team an earlier answer; it is off "
-    "unless it is switched on",
+    "caching is off by default: `response_cache` turns it on for equal deterministic requests of "
+    "one team",
     ImportLoss.CACHE,
 )
 _CACHE_TERMS = _Why("see `cache`", warns=False)
 _METRICS = _Why("see /metrics, `breakeven ledger report` and the dashboard", warns=False)
 _NOTHING = _Why("nothing to set", warns=False)
-_BY_THE_HOUR = "an own engine costs what its GPUs cost an hour: pools.NAME.gpu.usd_per_hour"
+_BY_THE_HOUR = "the cost of an own engine is that of its GPUs: pools.NAME.gpu.usd_per_hour"
 # By member of an entry: the variable used here, and the loss if its value differs.
 ADAPTED: Mapping[str, tuple[str, ImportLoss]] = {
     "api_version": ("AZURE_API_VERSION", ImportLoss.REQUESTS),
@@ -182,12 +185,13 @@ _WHY: Mapping[str, _Why] = {
          "custom_ui_sso_sign_in_handler", "default_user_params"), _LOGIN,
     ),
     **dict.fromkeys(("key_management_system", "key_management_settings"), _Why(
-        "keys come from the environment, a file or a command: `api_key_env`, `api_key_file`, "
-        "`api_key_exec` of a provider")),
+        "a provider reads its key from the environment, a file or a command: `api_key_env`, "
+        "`api_key_file`, `api_key_exec`")),
     **dict.fromkeys(("control_plane_url", "worker_registry", "num_workers"), _Why(
         "hosts share the ledger's database: `ledger.url_env`")),
     "silent_model": _Why("requests are not copied to another model"),
-    "enable_azure_ad_token_refresh": _Why("credentials of a workload are used by themselves"),
+    "enable_azure_ad_token_refresh": _Why(
+        "credentials of a workload identity are used without a setting"),
     **dict.fromkeys(
         ("num_retries", "max_retries", "allowed_fails", "cooldown_time", "retry_after",
          "retry_policy", "allowed_fails_policy", "disable_cooldowns", "model_group_retry_policy"),
@@ -234,24 +238,26 @@ _WHY: Mapping[str, _Why] = {
          "default_max_parallel_requests"), _PARALLEL,
     ),
     "max_response_size_mb": _LONG_ANSWERS,
-    "blocked": _Why("nobody is asked for a model that is paused there: leave its entry out",
+    "blocked": _Why("a blocked model is not imported as blocked: leave its entry out",
                     ImportLoss.ACCESS),
-    "access_windows": _Why("a model is served at all hours", ImportLoss.ACCESS),
-    "service_tiers": _Why("a tier is a provider of its own: `tier`, `billed_with`",
+    "access_windows": _Why("models are served at all hours: access windows do not exist",
+                           ImportLoss.ACCESS),
+    "service_tiers": _Why("each tier is a provider of its own: see `tier` and `billed_with`",
                           ImportLoss.REQUESTS),
     **dict.fromkeys(("tiered_pricing", "off_peak_pricing", "ptu_count"), _COSTS),
     **dict.fromkeys(("tags", "enable_tag_filtering", "tag_filtering_match_any"), _Why(
-        "requests are not routed by tags: a policy's `when` may ask for them", ImportLoss.MODELS)),
+        "requests are not routed by tags: use them in `when` of a policy", ImportLoss.MODELS)),
     **dict.fromkeys(("extra_headers", "default_headers", "headers"), _Why(
-        "no header of one's own is sent to targets", ImportLoss.REQUESTS)),
+        "custom headers are not sent to targets", ImportLoss.REQUESTS)),
     **dict.fromkeys(("timeout", "stream_timeout", "request_timeout"), _Why(
-        "no number of seconds: state it in models.NAME.timeouts", ImportLoss.TIMEOUTS)),
+        "the value is not a number of seconds: write it into models.NAME.timeouts",
+        ImportLoss.TIMEOUTS)),
     "rpm": _SHARE, "tpm": _SHARE,
     "environment_variables": _Why("set them where `breakeven serve` is started"),
     "drop_params": _Why(
-        "nothing to set: hints that a target does not know are left out", warns=False),
+        "nothing to set: optional members that a target does not know are left out", warns=False),
     "enable_pre_call_checks": _Why(
-        "nothing to set: what does not fit a target is never sent to it", warns=False),
+        "nothing to set: a request that does not fit a target is never sent to it", warns=False),
     **dict.fromkeys(
         ("set_verbose", "json_logs", "debug", "detailed_debug", "suppress_debug_info", "telemetry",
          "disable_spend_logs", "disable_error_logs", "proxy_batch_write_at", "alert_types",
@@ -275,11 +281,11 @@ def notes_on(
     """Yield notes on unread members of an entry; `environ` is what LiteLLM's adapter reads."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     if found.key_in_file:
-        words = f"the key stands in the file: put it into the environment as {found.key}"
+        words = f"the key is written in the file: put it into the environment as {found.key}"
         yield ImportNote(f"{place}.litellm_params.api_key", words)
     if (protocol := protocol_of(given)) is not None:
-        words = f"`{protocol}/` chose a protocol and is not part of the name: what a target speaks "
-        words += "is translated"
+        words = f"`{protocol}/` selects a protocol and is not part of the name: the gateway "
+        words += "translates protocols without a setting"
         yield ImportNote(f"{place}.litellm_params.model", words, warns=False)
     for where, section, read, unknown in (
         ("litellm_params", given, _READ, _SENT),  # LiteLLM sends what it does not know
@@ -287,7 +293,7 @@ def notes_on(
     ):
         for name in section if section is given else _switched_on(info):
             if name == "max_input_tokens" and not found.own:
-                words = "a prompt that its target finds too long is tried at the next one"
+                words = "a prompt that is too long for its target is sent to the next one"
                 yield ImportNote(f"{place}.{where}.{name}", words, warns=False)
             elif name in ADAPTED:
                 yield adapted_note(f"{place}.{where}.{name}", name, section[name], environ)
@@ -306,7 +312,7 @@ def _switched_on(info: Mapping[str, Any]) -> list[str]:
 def notes_on_pattern(place: str, entry: Mapping[str, Any]) -> Iterator[ImportNote]:
     """Yield notes on members that a model can have and a pattern of models cannot."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
-    words = "models that are passed through have none: list those that need it by their names"
+    words = "a pattern cannot have this setting: list the models that need it by their names"
     for where, section in (("litellm_params", given), ("model_info", info)):
         for name in section:
             loss = ImportLoss.PRICES if price_step(name) is not None else _OF_MODELS.get(name)
@@ -343,15 +349,15 @@ def lost(place: str, text: str, loss: ImportLoss) -> ImportNote:
 def adapted_note(place: str, name: str, value: object, environ: Mapping[str, str]) -> ImportNote:
     """Return the note on an entry's account, region or version, which is global here."""
     variable, loss = ADAPTED[name]
-    words = f"LiteLLM's adapter reads it from the environment, for all models: {variable}"
+    words = f"LiteLLM's adapter reads one value for all models, from the variable {variable}"
     stated = value.removeprefix(ENVIRON) if isinstance(value, str) else None
     if value == f"{ENVIRON}{variable}":
         return ImportNote(place, words, warns=False)
     if isinstance(value, str) and value.startswith(ENVIRON):
         stated = environ.get(value.removeprefix(ENVIRON))
     if stated is not None and stated == environ.get(variable):
-        return ImportNote(place, f"{words}, which states the same", warns=False)
-    words += ", which does not state the same where this runs: set it here and where "
+        return ImportNote(place, f"{words}, which has the same value here", warns=False)
+    words += ", which has another value or none here: set it for this command and where "
     return ImportNote(place, f"{words}`breakeven serve` starts", loss)
 
 

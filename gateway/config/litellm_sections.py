@@ -102,9 +102,9 @@ class SectionReader:
 
     def _note_timeout(self, section: str, key: str) -> None:
         """Note a timeout that LiteLLM ignores, and that has no effect here either."""
-        words = "LiteLLM does not heed it here"
+        words = "LiteLLM ignores it in this section"
         if section == "router_settings" and key == "timeout" and self._file.is_overridden:
-            words = "`request_timeout` of `litellm_settings` comes before it, as it does there"
+            words = "`request_timeout` of `litellm_settings` overrides it, as in LiteLLM"
         elif (section, key) in _HEEDED:
             return
         self._notes.append(ImportNote(f"{section}.{key}", words, warns=False))
@@ -126,7 +126,7 @@ class SectionReader:
         if not amount:
             return False
         if period is None:
-            words = f"`{duration}` is not a calendar day or month: state it in `budgets`"
+            words = f"`{duration}` is not a calendar day or month: write it into `budgets`"
             self._notes.append(lost(place, words, ImportLoss.BUDGETS))
             return True
         made = {"scope": scope, "usd": str(usd), "period": period, "hard": True}
@@ -142,7 +142,7 @@ class SectionReader:
             usd = limit.get("budget_limit", limit.get("max_budget"))
             duration = limit.get("time_period", limit.get("budget_duration"))
             if ours is None and (accounts := self._accounts_of(str(name))):
-                words = "is several accounts in the new file, with a budget each: "
+                words = "becomes several accounts in the new file, each with a budget: "
                 words += ", ".join(f"`provider:{account}`" for account in accounts)
                 self._notes.append(lost(here, words, ImportLoss.BUDGETS))
             elif ours is None or not self._add_budget(here, f"provider:{ours}", usd, duration):
@@ -176,7 +176,7 @@ class SectionReader:
         if not isinstance(value, list) or "slack" not in value:
             return False
         self._document["alerts"] = {"webhook_env": _SLACK, "form": "slack"}
-        words = f"budget alerts go to the address in {_SLACK}; other alerts are Prometheus's"
+        words = f"budget alerts go to the address in {_SLACK}; other alerts are rules of Prometheus"
         self._notes.append(ImportNote(place, words))
         return True
 
@@ -185,7 +185,7 @@ class SectionReader:
         if not size:
             return False
         if size * _MIB < _LEAST_BODY:
-            words = f"a body of {_LEAST_BODY} bytes is always taken"
+            words = f"the smallest limit is {_LEAST_BODY} bytes"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
             return True
         server = self._document.setdefault("server", {})
@@ -194,7 +194,9 @@ class SectionReader:
 
     def _strategy(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         if str(value).startswith("usage-based"):
-            words = "`rpm` and `tpm` of deployments are limits there: state them in `limits` "
+            words = (
+                "`rpm` and `tpm` of deployments are limits in LiteLLM: write them into `limits` "
+            )
             words += "with the scope `model:NAME`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
         elif self._file.has_choices and value not in _BY_PRICE:
@@ -207,7 +209,7 @@ class SectionReader:
     def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
         if not self._file.has_rates:
             return False
-        words = "with it `rpm` of deployments is a limit there: state it in `limits` "
+        words = "with it `rpm` of deployments is a limit in LiteLLM: write it into `limits` "
         words += "with the scope `model:NAME`"
         self._notes.append(lost(place, words, ImportLoss.LIMITS))
         return True
@@ -220,14 +222,16 @@ class SectionReader:
             known = next((address for address in stated if address), None)
             self._document["opentelemetry"] = {"endpoint": known or _USUAL_COLLECTOR}
             if known is None:
-                words = f"no collector is named in {_COLLECTORS[0]}: the usual address is written"
+                words = f"{_COLLECTORS[0]} names no collector: the default address is written"
                 self._notes.append(ImportNote(place, words))
         checking = [name for name in others if any(word in name for word in _GUARDS)]
         for name in checking:
             self._notes.append(note_on(f"{place}.{name}", "guardrails"))
         own = [name for name in others if "." in name and name not in checking]
         for name in own:
-            words = "code of your own may change or refuse requests: keep it before the gateway"
+            words = (
+                "the gateway does not run your own code: run it in a proxy in front of the gateway"
+            )
             self._notes.append(lost(f"{place}.{name}", words, ImportLoss.CHECKS))
         if len(others) > len(checking) + len(own):
             self._notes.append(note_on(place, "callbacks"))

@@ -160,8 +160,8 @@ def add_fallbacks(
             models[name] = model  # LiteLLM's fallbacks are by the requested name
         if differing:
             words = (
-                f"`{name}`: LiteLLM asks other targets than these stages do after errors in this "
-                f"order: {', '.join(differing)}"
+                f"`{name}`: after these errors LiteLLM tries other targets than the stages: "
+                f"{', '.join(differing)}"
             )
             groups.notes.append(lost(f"models.{name}.then", words, ImportLoss.FALLBACKS))
 
@@ -199,7 +199,7 @@ def _table(
     """Return the fallbacks by model; unknown models are noted and left out."""
     section = next((name for name in _READ if sections.get(name, {}).get(kind)), None)
     if kind in sections.get(_UNREAD, {}):
-        words = "LiteLLM does not read it here: nothing falls back by it"
+        words = "LiteLLM does not read fallbacks in this section, so they have no effect"
         groups.notes.append(ImportNote(f"{_UNREAD}.{kind}", words, warns=False))
     given = sections[section][kind] if section else None
     found: dict[str, _Named] = {}

@@ -51,7 +51,7 @@ class StageSection(ConfigSection):
     @classmethod
     def _name_its_cause(cls, stage: Any) -> Any:
         if isinstance(stage, dict) and True in stage:
-            raise ValueError("YAML reads `on` as a switch: write `after`")
+            raise ValueError("YAML reads `on` as true: write `after`")
         return stage
 
 

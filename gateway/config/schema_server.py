@@ -79,9 +79,9 @@ class MembersSection(ConfigSection):
         for name in names:
             if name not in ALLOWABLE:
                 raise ValueError(
-                    f"`{name}` cannot be allowed: the configuration says it elsewhere"
+                    f"`{name}` cannot be allowed: another setting controls it"
                     if name in DENIED
-                    else f"`{name}` passes by itself: leave it out"
+                    else f"`{name}` is always allowed: leave it out"
                 )
         return names
 
@@ -89,7 +89,7 @@ class MembersSection(ConfigSection):
     @classmethod
     def _check_refused(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in NEEDED.intersection(names):
-            raise ValueError(f"`{name}` is needed: without it no request can be read")
+            raise ValueError(f"`{name}` is required to read requests: leave it out of the list")
         return names
 
 

@@ -49,7 +49,9 @@ __all__ = [
     "version",
 ]
 
-NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven up` needs none"
+NO_FILE = (
+    "name your file with --config, or copy breakeven.example.yaml; `breakeven up` needs no file"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,12 @@ def hold(settings: "Settings") -> StateDirLock:
             holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
             os.close(descriptor)
             raise ConfigError(
-                [f"state_dir: {state} is in use by another `breakeven` (process {holder})"]
+                [
+                    (
+                        f"state_dir: {state} is in use by another `breakeven` (process {holder}): "
+                        "stop it first"
+                    )
+                ]
             ) from None
         except OSError:
             os.close(descriptor)

@@ -91,7 +91,7 @@ class BudgetAlerter:
             try:
                 await work()
             except DBAPIError as error:
-                log.warning("budgets cannot be looked at: %s", error.orig)
+                log.warning("budget alerts wait: cannot read budgets error=%s", error.orig)
             await next_tick(LOOK_S)
 
     async def record_alerts(self) -> None:
@@ -143,9 +143,9 @@ class BudgetAlerter:
         try:
             await asyncio.to_thread(send_mail, self._mail, self._mail_to, *words, self._password)
         except PartlyTaken as error:  # a retry would repeat it for those who have it
-            log.warning("an alert was mailed in part: %s", error)
+            log.warning("alert mail reached a part of its addresses error=%s", error)
         except NotTaken as error:
-            log.warning("an alert was not mailed: %s", error)
+            log.warning("alert mail failed error=%s", error)
             return False
         return True
 

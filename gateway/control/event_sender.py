@@ -70,7 +70,7 @@ class EventSender:
                     is_done = await self.send_events(client)
             except DBAPIError as error:
                 is_done = False
-                log.warning("events cannot be read: %s", error.orig)
+                log.warning("events wait: cannot read the ledger error=%s", error.orig)
             await next_tick(LOOK_S)
 
     async def send_events(self, client: "httpx.AsyncClient") -> bool:

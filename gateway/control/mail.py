@@ -47,6 +47,6 @@ def send_mail(
             with suppress(OSError, smtplib.SMTPException):
                 server.quit()  # the mail is accepted even if QUIT fails
     except (OSError, smtplib.SMTPException, ValueError) as error:  # also: what is no ASCII
-        raise NotTaken(f"the mail server did not take it: {type(error).__name__}") from None
+        raise NotTaken(f"the mail server rejected it: {type(error).__name__}") from None
     if refused:
         raise PartlyTaken(f"the mail server refused {len(refused)} of {len(to)} addresses")

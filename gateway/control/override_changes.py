@@ -49,9 +49,9 @@ def span_us(words: str) -> int:
     found = _SPAN.fullmatch(words.strip())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not seconds:
-        raise OverrideError(f"{words} is not a span of time: say 90s, 30m, 2h or 7d")
+        raise OverrideError(f"invalid duration `{words}`: write 90s, 30m, 2h or 7d")
     if seconds > _LONGEST_S:
-        raise OverrideError(f"{words} is too long: say at most 365d")
+        raise OverrideError(f"the duration `{words}` is too long: the maximum is 365d")
     return seconds * 1_000_000
 
 
@@ -71,7 +71,9 @@ def disable(engine: Engine, settings: "Settings", name: str, author: OverrideAut
     known = target_names(settings)
     passed = rest and settings.models.get(f"{provider}/*") == "passthrough"
     if name not in known and not passed:
-        raise OverrideError(f"there is no target {name}; there are {', '.join(known)}")
+        raise OverrideError(
+            f"there is no target `{name}`; the targets are {', '.join(known) or 'none'}"
+        )
     return _store(engine, TARGET + name, DISABLED, author)
 
 
@@ -87,7 +89,9 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
         and is_target_named(name, override.subject.removeprefix(TARGET))
     ]
     if not found:
-        raise OverrideError(f"{name} is not disabled; `breakeven target list` shows what is")
+        raise OverrideError(
+            f"target `{name}` is not disabled; `breakeven target list` lists disabled targets"
+        )
     return [_store(engine, override.subject, NOTHING, author) for override in found]
 
 
@@ -96,13 +100,14 @@ def force(
 ) -> Override:
     """Store that a model (`None`: all) uses own engines only, or APIs only."""
     if says not in (OWN, API):
-        raise OverrideError(f"{says} is neither `{OWN}` nor `{API}`")
+        raise OverrideError(f"invalid route `{says}`: write `{OWN}` or `{API}`")
     if model is None:
         return _store(engine, MODEL + EVERY, says, author)
     name, known = _known_model(settings, model)
     if all(place.own is not (says == OWN) for place in _places(settings, known)):
         raise OverrideError(
-            f"`{model}` has no {says} target: every request for it would be refused"
+            f"`{model}` has no {says} target: every request would be refused. Add one to "
+            "`models`, or force the other route"
         )
     return _store(engine, MODEL + name, says, author)
 
@@ -114,7 +119,7 @@ def release(
     if all(override.subject != subject for override in overrides_in_force(engine, author.at_us)):
         whom = "all models" if model is None else f"`{model}`"
         raise OverrideError(
-            f"the route of {whom} is not forced; `breakeven route list` shows what is"
+            f"the route of {whom} is not forced; `breakeven route list` lists forced routes"
         )
     return _store(engine, subject, NOTHING, author)
 

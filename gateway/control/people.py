@@ -86,7 +86,7 @@ class SignedInPeople:
         except UnnamedPerson as error:
             raise RequestError("forbidden", str(error)) from error
         if not access.lasts(since_s, now_us / 1e6):
-            raise RequestError("bad_key", "This sign-in was too long ago: sign in again.")
+            raise RequestError("bad_key", "This sign-in is too old. Sign in again.")
         return _find_identity(access, name)
 
     def vouched_header(self, scope: Scope) -> str | None:
@@ -103,7 +103,11 @@ class SignedInPeople:
         """Return the identity of a vouched person. Raises 401 and 403."""
         key = self._key()
         if key is None:
-            raise RequestError("bad_key", "This gateway has no key that a dashboard could use.")
+            raise RequestError(
+                "bad_key",
+                "This gateway has no dashboard key. Start the dashboard with "
+                "`dashboard.enabled: true` first.",
+            )
         path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
         target = (path + (b"?" + query if query else b"")).decode("latin-1")
         try:
@@ -128,7 +132,9 @@ class SignedInPeople:
         try:
             return None if self._access is None else self._access.read()
         except AccessFileError as error:
-            raise RequestError("forbidden", f"Nobody is let in: {error}.") from error
+            raise RequestError(
+                "forbidden", f"The access file is invalid, so nobody can sign in: {error}."
+            ) from error
 
 
 def permissions_of(person: Person) -> frozenset[str]:
@@ -180,7 +186,9 @@ def verify_body(receive: Receive, body: str) -> Receive:
         if message["type"] == "http.request":
             seen.update(message.get("body", b""))
             if not message.get("more_body", False) and seen.hexdigest() != body:
-                raise RequestError("bad_key", f"`{HEADER}` is about another body.")
+                raise RequestError(
+                    "bad_key", f"`{HEADER}` was signed for another body. Send the body unchanged."
+                )
         return message
 
     return checked

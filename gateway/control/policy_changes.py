@@ -91,12 +91,18 @@ def activate_policies(
     stored = policies_in_force(engine)
     number = 0 if stored is None else stored.number
     if follows is not None and follows != number:
-        raise PolicyConflict(f"set {number} is in force, not {follows}: look again")
+        raise PolicyConflict(
+            f"policy set {number} is in force, but this change was made from set "
+            f"{follows}: read the policies again, then repeat the change"
+        )
     entry = PolicySet(number + 1, change.document, author.at_us, author.by, author.note)
     try:
         store_policies(engine, entry)
     except PoliciesMovedError:
-        words = "somebody else put a set in force meanwhile: look again"
+        words = (
+            "another policy set was put in force in the meantime: read the policies "
+            "again, then repeat the change"
+        )
         raise PolicyConflict(words) from None
     return number + 1
 
@@ -111,13 +117,17 @@ def previous_policies(
 ) -> PolicySetChange:
     """Return the set to roll back to: by default the one before; 0 means `to_file`."""
     if to_file and number:
-        raise PolicyChangeError(f"either set {number}, or those of {FILE}: name one")
+        raise PolicyChangeError(
+            f"name either policy set {number} or `--to-file` ({FILE}), not both"
+        )
     stored = None if to_file or number == 0 else _earlier(engine, number)
     if stored is None or stored.document is None:
         return PolicySetChange(settings, None)
     rules = rules_of(settings, stored)
     if rules.fault is not None:
-        raise PolicyChangeError(f"set {stored.number} no longer fits: {rules.fault}")
+        raise PolicyChangeError(
+            f"policy set {stored.number} no longer fits the configuration: {rules.fault}"
+        )
     return PolicySetChange(rules.settings, stored.document)
 
 
@@ -147,7 +157,9 @@ def parse_change(text: str, settings: Settings, name: str) -> PolicySetChange:
     """Parse a policy set. Raises `PolicyChangeError` with every fault."""
     found = examine_set(text, settings, name)
     if found.settings is None:
-        raise PolicyChangeError(f"the set cannot be used: {found.count}\n" + "\n".join(found.lines))
+        raise PolicyChangeError(
+            f"the policy set is invalid: {found.count}\n" + "\n".join(found.lines)
+        )
     return PolicySetChange(found.settings, written(found.settings))
 
 
@@ -156,9 +168,13 @@ def _earlier(engine: Engine, number: int | None) -> PolicySet | None:
     if number is not None:
         found = policy_set(engine, number)
         if found is None:
-            raise PolicyChangeError(f"there is no set {number}: the history lists them")
+            raise PolicyChangeError(
+                f"there is no policy set {number}; `breakeven policy history` lists all"
+            )
         return found
     sets = policy_sets(engine, 2)
     if not sets:
-        raise PolicyChangeError(f"nothing to take back: only {FILE} ever said")
+        raise PolicyChangeError(
+            f"there is no earlier policy set: no set was ever applied over {FILE}"
+        )
     return sets[1] if len(sets) > 1 else None

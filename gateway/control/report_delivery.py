@@ -17,4 +17,4 @@ def write_report(folder: Path, name: str, report: Mapping[str, Any]) -> None:
             with new_file(folder / f"{name}.{suffix}", replace=True) as file:
                 file.write(text.encode())
     except OSError as error:
-        raise NotTaken(f"{folder} cannot be written: {error.strerror}") from None
+        raise NotTaken(f"cannot write to the folder {folder}: {error.strerror}") from None

@@ -71,7 +71,7 @@ class ReportSender:
                 try:
                     await self.send_due(client)
                 except DBAPIError as error:
-                    log.warning("reports cannot be looked at: %s", error.orig)
+                    log.warning("reports wait: cannot read the ledger error=%s", error.orig)
                 await next_tick(LOOK_S)
 
     async def send_due(self, client: "httpx.AsyncClient") -> None:
@@ -85,7 +85,7 @@ class ReportSender:
                 raise
             except Exception as error:
                 # It must not end the telemetry process, which watches the engines.
-                log.exception("report %s cannot be made: %s", report.name, type(error).__name__)
+                log.exception("report failed report=%s error=%s", report.name, type(error).__name__)
 
     async def _send_report(
         self, client: "httpx.AsyncClient", report: ReportSection, zone: ReportingZone, now_us: int
@@ -125,9 +125,11 @@ class ReportSender:
             try:
                 await self._deliver(client, report, turn, made)
             except PartlyTaken as error:  # a retry would repeat it for those who have it
-                log.warning("report %s was sent in part: %s", turn.id, error)
+                log.warning(
+                    "report reached a part of its addresses report=%s error=%s", turn.id, error
+                )
             except NotTaken as error:
-                log.warning("report %s was not sent: %s", turn.id, error)
+                log.warning("report was not sent report=%s error=%s", turn.id, error)
                 return
         now_us = self._clock.wall_us()
         await asyncio.to_thread(mark_sent, self._ledger, turn, at_us=now_us)
@@ -152,7 +154,7 @@ class ReportSender:
             # Slack refuses members that it does not know.
             posted = {"text": slack_text(message["text"])} if self._is_text else message
             if not await hook.post(client, turn.id, posted):
-                raise NotTaken("the webhook did not take it")
+                raise NotTaken("the webhook rejected it")
         else:
             subject = f"Breakeven {report.name}: {made.title}"
             await asyncio.to_thread(

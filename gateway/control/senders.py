@@ -36,5 +36,5 @@ async def keep_running(
         try:
             return await run()
         except Exception:
-            log.exception("%s failed, and begins again in %.0f s", name, pause_s)
+            log.exception("%s failed, restarting pause_s=%.0f", name, pause_s)
         await asyncio.sleep(pause_s)

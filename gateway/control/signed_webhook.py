@@ -45,10 +45,20 @@ class SignedWebhook:
             ):
                 pass  # only the status counts: the body is not read
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-            log.warning("%s did not hear %s: %s", self._name, message_id, type(error).__name__)
+            log.warning(
+                "%s: delivery failed message=%s error=%s",
+                self._name,
+                message_id,
+                type(error).__name__,
+            )
             return False
         if not answer.is_success:
-            log.warning("%s answered %d to %s", self._name, answer.status_code, message_id)
+            log.warning(
+                "%s: delivery failed message=%s status=%d",
+                self._name,
+                message_id,
+                answer.status_code,
+            )
         return answer.is_success
 
 

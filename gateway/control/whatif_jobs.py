@@ -226,7 +226,7 @@ def _watch_process(process: "subprocess.Popen[bytes]", given: bytes, place: Path
             process.wait()
         elif process.returncode:
             fault = "it failed; the host's operator finds why in its log"
-            log.error("a what-if ended with %s: see %s", process.returncode, place / _LOG)
+            log.error("simulation failed exit_code=%s log=%s", process.returncode, place / _LOG)
     finally:
         with suppress(BrokenPipeError):
             process.stdin.close()

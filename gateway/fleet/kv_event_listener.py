@@ -32,7 +32,9 @@ async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) ->
             else:
                 socket.connect(address)
         except zmq.ZMQError as error:
-            log.warning("%s: no KV events from %s: %s", name, address, error)
+            log.warning(
+                "cannot subscribe to KV events engine=%s address=%s error=%s", name, address, error
+            )
             return
         while True:
             frames = await socket.recv_multipart()
@@ -41,4 +43,6 @@ async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) ->
             except KvEventError as error:
                 if clock.now_s() - told_s >= LOG_S:
                     told_s = clock.now_s()
-                    log.warning("%s: what %s says is not a KV event: %s", name, address, error)
+                    log.warning(
+                        "invalid KV event engine=%s address=%s error=%s", name, address, error
+                    )

@@ -24,15 +24,15 @@ print(answer.choices[0].message.content)
 """
 
 BILLED_BESIDES = (
-    "pool `{}` is not in this configuration, and its GPUs are billed on, for nobody: where their "
-    "contract is over, put the pool back with `gpu.until` for one start"
+    "pool `{}` is not in this configuration, but its GPUs are still billed. If their contract has "
+    "ended, put the pool back with `gpu.until` for one start"
 )
 
 
 def address_lines(settings: Settings, address: tuple[str, int]) -> list[str]:
     """Return lines with the addresses of a started host; `address` is the gateway's."""
     shown = _dashboard_base(settings)
-    dashboard = f"on {shown}" if shown else "off: `dashboard.enabled: true` starts it"
+    dashboard = f"on {shown}" if shown else "is off: set `dashboard.enabled: true` to start it"
     return [f"gateway on {_base(*address)}/v1", f"dashboard {dashboard}"]
 
 

@@ -125,7 +125,7 @@ class ChildProcess:
             process = self._process = await self._start()
         except Exception as error:  # noqa: BLE001  (a part that is silently missing is worse)
             why = error if isinstance(error, OSError) else repr(error)
-            log.warning("%s could not be started: %s", self.command.name, why)
+            log.warning("process was not started name=%s error=%s", self.command.name, why)
             return NOT_STARTED
         self.lives += 1
         if self._stopping.is_set() or not self._awake.is_set():

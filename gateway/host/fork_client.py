@@ -150,7 +150,7 @@ class ForkClient:
             async with asyncio.timeout(ANSWER_S):
                 return await asyncio.shield(started)
         except TimeoutError:
-            log.warning("no answer within %g s: the fork server is killed", ANSWER_S)
+            log.warning("killing the fork server: no answer timeout_s=%g", ANSWER_S)
             self._lose_server()
             raise OSError(GONE) from None
         except asyncio.CancelledError:
@@ -166,13 +166,13 @@ class ForkClient:
         except OSError:
             message = b""
         if not message:
-            log.warning("the channel is closed: children are started again as programs")
+            log.warning("the fork server closed its channel: children start as programs")
             self._lose_server()
             return
         news = msgspec.json.decode(message, type=ForkNews)
         if news.ready:
             self._ready = True
-            log.info("the fork server is there again")
+            log.info("the fork server runs again")
         elif news.code is None:
             self._answer(news, given)
         elif (process := self._running.pop(news.pid, None)) is not None:
@@ -194,7 +194,7 @@ class ForkClient:
     def _miss_end(self, process: ForkedProcess) -> None:
         """Kill the fork server that did not report the exit code of an ended child."""
         if self._running.get(process.pid) is process:  # otherwise a child of an earlier server
-            log.warning("no exit code within %g s: the fork server is killed", ANSWER_S)
+            log.warning("killing the fork server: no exit code of a child timeout_s=%g", ANSWER_S)
             self._lose_server()
         process.end(-signal.SIGTERM)  # sent by the kernel to what a fork server leaves
 
@@ -228,7 +228,7 @@ class ForkClient:
         try:
             self._channel, self._server_pid = self._renew()
         except OSError as error:  # out of resources, possibly temporary
-            log.warning("the fork server could not be started again: %s", error)
+            log.warning("the fork server was not restarted error=%s", error)
             self._plan_next()
             return
         self._ready = False

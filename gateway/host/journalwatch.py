@@ -30,11 +30,15 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
                 continue  # silent workers are reported elsewhere
             if (JOURNAL in missing) is not refused:
                 refused = not refused
-                say(_not_ready_text(logs) if refused else "requests are recorded and served again")
+                say(
+                    _not_ready_text(logs)
+                    if refused
+                    else "ready: the journal accepts records and requests are served again"
+                )
             why = next((word for word in missing if word.startswith(STALLED)), None)
             if why != stalled:
                 stalled = why
-                say("all journals are read again" if why is None else f"not ready: {why}")
+                say("ready: all journals can be read again" if why is None else f"not ready: {why}")
     finally:
         await client.aclose()
 
@@ -51,8 +55,8 @@ async def _missing(pages: PageReader) -> list[str] | None:
 
 def _not_ready_text(logs: str) -> str:
     return (
-        "not ready: every request gets 503, because the journal takes no new work (is the disk "
-        f"full?); it goes on by itself when there is room again; the reason is in {logs}"
+        "not ready: every request gets 503, because the journal rejects new records. Free space on "
+        f"the disk: requests are then served again. The reason is in {logs}"
     )
 
 

@@ -108,7 +108,9 @@ class RateLimitService:
                 await asyncio.to_thread(self._parts.take_over)
             except DBAPIError as error:
                 if not away:
-                    log.warning("limits are not shared: the database is away: %s", error.orig)
+                    log.warning(
+                        "rate limits are not shared: cannot reach the database error=%s", error.orig
+                    )
                 away = True
             else:
                 away = False

@@ -76,7 +76,7 @@ class SampleBacklog:
                 self._rounds.extendleft(reversed(group))
                 self._has_news = True
                 log.warning(
-                    "samples of %d engines were not stored, %d rounds wait: %s",
+                    "engine samples were not stored engines=%d waiting_rounds=%d error=%s",
                     len(group[0]), len(self._rounds), getattr(error, "orig", None) or error,
                 )  # fmt: skip
                 return False
@@ -103,7 +103,7 @@ class SampleBacklog:
 
     def _drop_samples(self, samples: Sequence[FleetSample]) -> None:
         if not self._given_up:
-            log.warning("samples are given up: the ledger was away for too long")
+            log.warning("engine samples are discarded: the ledger was unreachable for too long")
         self._given_up += len(samples)
 
 

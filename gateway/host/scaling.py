@@ -92,7 +92,9 @@ class ScalingLoop:
                 note = self._scalers[setup.pool].step()
             except DBAPIError as error:
                 log.warning(
-                    "pool %s holds: the ledger cannot be reached: %s", setup.pool, error.orig
+                    "scaling pauses: cannot reach the ledger pool=%s error=%s",
+                    setup.pool,
+                    error.orig,
                 )
                 continue
             parked = self._parked(setup)
@@ -112,7 +114,7 @@ class ScalingLoop:
         """Log the new findings."""
         for words in note.words:
             if words not in self._words.get(pool, ()):
-                log.warning("pool %s: %s", pool, words)
+                log.warning("scaling note pool=%s: %s", pool, words)
         self._words[pool] = note.words
 
     def _place(self, setup: PoolSetup, host: EngineHost) -> ScalerPlace:
@@ -138,7 +140,11 @@ def make_planner(terms: PoolTerms, memory: dict[str, Any] | None) -> SizesFleet:
         try:
             return FleetPlanner.from_memory(terms, memory)
         except (KeyError, TypeError, ValueError) as error:
-            log.warning("pool %s learns anew: its memory cannot be read: %s", terms.pool, error)
+            log.warning(
+                "the stored forecast is invalid, starting without one pool=%s error=%s",
+                terms.pool,
+                error,
+            )
     return FleetPlanner(terms)
 
 
@@ -154,7 +160,11 @@ def make_actuator(
         try:
             return make(section, ClusterAccess.from_environ(environ))
         except ActuatorError as error:
-            log.warning("pool %s only advises: %s", setup.pool, error)
+            log.warning(
+                "scaling only advises: cannot start or stop engines pool=%s error=%s",
+                setup.pool,
+                error,
+            )
             return None
     return SupervisorActuator(host, setup.pool)
 

@@ -82,7 +82,12 @@ class StepFitStore:
                     return EngineFit(step, version, f"measured: {kind}", read=spent)
                 return await self._measure_engine(seat, engine, client)
         except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
-            log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
+            log.warning(
+                "engine was not measured engine=%s error=%s %s",
+                seat.name,
+                type(error).__name__,
+                error,
+            )
             return None
 
     def measure_setting(self, seat: EngineReplica) -> Measure | None:
@@ -152,7 +157,7 @@ class StepFitStore:
         made = await profile(workload, limits=limits, client=client)
         if under is not None and model is not None:
             profiles.save(self._kept, model, under, made)
-        log.warning("%s: measured %s", seat.name, asdict(made.step))
+        log.warning("engine was measured engine=%s step=%s", seat.name, asdict(made.step))
         return EngineFit(made.step, version, _fit_text(made), made)
 
 

@@ -191,7 +191,7 @@ class TelemetryProcess:
         """Continue from the published state, so that a restart of telemetry costs no capacity."""
         if not watch.take_over(self._board, self._clock.now_s()):
             return self._initial_health(seat)
-        log.warning("%s is healthy: as the telemetry before published", seat.name)
+        log.warning("engine is healthy, state taken over engine=%s", seat.name)
         return EngineHealth(
             HealthState.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over"
         )
@@ -207,7 +207,7 @@ class TelemetryProcess:
         stage = self._board.stage(watch.row)
         state = NOT_SERVING.get(stage, HealthState.LOADING)
         if before.reason != stage:
-            log.warning("%s is %s: %s", seat.name, state, stage)
+            log.warning("engine changed engine=%s state=%s reason=%s", seat.name, state, stage)
         return EngineHealth(state, self._clock.now_s(), reason=stage)
 
     async def _scrape_engine(
@@ -236,7 +236,9 @@ class TelemetryProcess:
         if state.state is not before or (
             probe is not last and state.state is not HealthState.HEALTHY
         ):
-            log.warning("%s is %s: %s", seat.name, state.state, state.reason)
+            log.warning(
+                "engine changed engine=%s state=%s reason=%s", seat.name, state.state, state.reason
+            )
         return state
 
     async def _measure_ways(self) -> None:
@@ -267,7 +269,7 @@ class TelemetryProcess:
         try:
             limit = await context_limit(client, Workload(seat.base_url, seat.served_name, parse))
         except ProbeError as error:
-            log.warning("%s: its models cannot be read: %s", seat.name, error)
+            log.warning("cannot read the models of an engine engine=%s error=%s", seat.name, error)
             return
         watch.limits.context_tokens = limit or 0
         setting = self._fits.measure_setting(seat)
@@ -304,7 +306,7 @@ class TelemetryProcess:
         try:
             await asyncio.to_thread(self._record, seat, watch, fitted)
         except DBAPIError as error:
-            log.warning("%s: its capacity was not stored: %s", seat.name, error.orig)
+            log.warning("engine capacity was not stored engine=%s error=%s", seat.name, error.orig)
         return True
 
     async def _price(self) -> None:
@@ -349,7 +351,7 @@ class TelemetryProcess:
                 told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
                 await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
             except DBAPIError as error:
-                log.warning("round trips were not stored: %s", error.orig)
+                log.warning("round trip times were not stored error=%s", error.orig)
 
     def _store(self, samples: Sequence[FleetSample]) -> None:
         """Store samples with the overrides that applied when they were taken."""

@@ -75,7 +75,7 @@ class UpkeepLoop:
             try:
                 self.step()
             except DBAPIError as error:
-                log.warning("the ledger cannot be reached: %s", error.orig)
+                log.warning("engine upkeep waits: cannot reach the ledger error=%s", error.orig)
             time.sleep(LOOK_S)
 
     def step(self) -> None:
@@ -169,7 +169,7 @@ class UpkeepLoop:
         return None if busy is None else f"{why} waits: {busy}"
 
     def _restart(self, row: int, snapshot: EngineSnapshot, why: str, due_us: int) -> None:
-        log.warning("%s: %s", snapshot.seat.name, why)
+        log.warning("restarting an engine engine=%s reason=%s", snapshot.seat.name, why)
         now_us = self._clock.wall_us()
         author = verbs.OverrideAuthor(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
         done = f"restarted ({why})"
@@ -181,7 +181,7 @@ class UpkeepLoop:
         except rolling_restart.DrainTimeout as error:
             self._tried_us[row] = due_us
             done = f"{why} failed: {error}"
-        log.warning("%s: %s", snapshot.seat.name, done)
+        log.warning("engine restart ended engine=%s result=%s", snapshot.seat.name, done)
         self._paces.pop(row, None)
         note = self._notes.get(row) or UpkeepNote(snapshot.seat.name)
         self._notes[row] = msgspec.structs.replace(

@@ -29,7 +29,7 @@ async def watch(
         silent_s = board.silent_s(now_s)
         if telemetry.lives != ended and HUNG_S < silent_s < now_s - telemetry.began_s:
             ended = telemetry.lives
-            say(f"telemetry was silent for {silent_s:.0f} s: it is ended and started again")
+            say(f"restarting the telemetry process: it did not respond for {silent_s:.0f} s")
             telemetry.restart()
 
 
@@ -49,6 +49,6 @@ async def watch_peers(
             row.clear()
             cleared_s = now_s
         elif cleared_s is not None and now_s - cleared_s > HUNG_S:
-            say(f"the exchange with other hosts was silent for {HUNG_S:.0f} s: it is started again")
+            say(f"restarting the exchange with other hosts: it did not respond for {HUNG_S:.0f} s")
             cleared_s = None
             exchange.restart()

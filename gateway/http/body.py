@@ -163,8 +163,8 @@ def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
         return
     raise RequestError(
         "bad_request",
-        f"{f'`{place}`' if place else 'The body'} holds invalid Unicode: a lone surrogate or a "
-        "byte that is not UTF-8. Send whole characters.",
+        f"{f'`{place}`' if place else 'The body'} contains invalid Unicode: a lone surrogate or a "
+        "byte that is not UTF-8. Send valid UTF-8.",
         param=place or None,
     )
 

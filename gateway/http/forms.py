@@ -120,7 +120,9 @@ def open_form(text: bytes, content_type: str) -> FormRequest:
     for part in _parts(text, b"--" + boundary.encode()):
         if part.name in parts and not part.name.endswith("[]"):
             raise RequestError(
-                "duplicate_key", f"`{part.name}` stands twice in the form.", param=part.name
+                "duplicate_key",
+                f"`{part.name}` occurs twice in the form. Send it once.",
+                param=part.name,
             )
         if not part.is_file and part.end - part.start > FIELD_LIMIT_BYTES:
             words = f"`{part.name}` is longer than {FIELD_LIMIT_BYTES} bytes."
@@ -160,16 +162,16 @@ def _parts(text: bytes, delimiter: bytes) -> Iterator[FormPart]:
         head = at + len(delimiter)
         if text[head : head + 2] == b"--":
             if text[head + 2 :] not in (b"", b"\r\n"):
-                raise _malformed_error("something follows its last boundary")
+                raise _malformed_error("it has text after its last boundary")
             return
         following = text.find(delimiter, head)
         if following < 0:
             raise _malformed_error("its last boundary is missing")
         if text[head : head + 2] != b"\r\n" or text[following - 2 : following] != b"\r\n":
-            raise _malformed_error("a boundary stands inside a part")
+            raise _malformed_error("a part contains a boundary")
         start = text.find(b"\r\n\r\n", head, min(following, head + HEAD_LIMIT_BYTES)) + 4
         if start < head + 4 or start > following - 2:
-            raise _malformed_error("a part has no head, or one that is too long")
+            raise _malformed_error("a part has no headers, or headers that are too long")
         name, is_file = _part_name(text[head + 2 : start - 4])
         yield FormPart(name, is_file, at, start, following - 2)
         at = following

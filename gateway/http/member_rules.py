@@ -79,7 +79,7 @@ class MemberRules:
         ignored = []
         for name in judged.intersection(members):
             if name in self._refused:
-                raise _refusal(name, "this gateway's operator does not allow it.")
+                raise _refusal(name, "this gateway's operator does not allow it. Leave it out.")
             if name in judged_later:
                 continue
             value = bytes(members.pop(name)).strip()

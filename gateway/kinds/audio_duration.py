@@ -58,7 +58,7 @@ async def decode_length(sound: bytes, sounds: SoundLengths) -> AudioDuration:
         if not lengths_ms:
             raise RequestError(
                 "overloaded",
-                "All decoders of sound are busy. Retry in a few seconds.",
+                "All audio decoders are busy. Retry in a few seconds.",
                 retry_after_s=RETRY_S,
             ) from None
         most_ms = min(max(lengths_ms), LONGEST_MS)

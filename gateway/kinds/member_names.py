@@ -27,6 +27,4 @@ def refuse_other_spellings(members: Mapping[str, Any]) -> None:
     for name in members:
         usual = _JUDGED.get(name.casefold(), name)  # Go's comparison: the Kelvin sign equals k
         if usual != name and name not in _NAMES:
-            raise RequestError(
-                "bad_request", f"`{name}` is written `{usual}`: send that.", param=name
-            )
+            raise RequestError("bad_request", f"`{name}` must be written `{usual}`.", param=name)

@@ -87,7 +87,9 @@ def _query(members: Members) -> bytes:
     """Return the encoded query: a text, or an object for multimodal models of Jina and vLLM."""
     query = bytes(members.get("query", b"null"))
     if query[:1] not in (b'"', b"{") or query == b'""':
-        raise RequestError("bad_request", "`query` is required: a text.", param="query")
+        raise RequestError(
+            "bad_request", "`query` is required and must be a string.", param="query"
+        )
     return query
 
 

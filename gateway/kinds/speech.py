@@ -49,7 +49,9 @@ def read_speech(members: Members, body: IncomingBody) -> InferenceRequest:
     refuse_other_spellings(members)
     model, text = model_of(members), decode_member(members, "input", str)
     if not text:
-        raise RequestError("bad_request", "`input` is required: the text to speak.", param="input")
+        raise RequestError(
+            "bad_request", "`input` is required and must be the text to speak.", param="input"
+        )
     if len(text) > CHARACTERS_MOST:
         words = f"`input` has {len(text)} characters; one request may have {CHARACTERS_MOST}."
         raise RequestError("bad_request", words, param="input")

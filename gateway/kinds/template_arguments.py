@@ -35,11 +35,14 @@ def check_template_arguments(members: Members) -> None:
         raise invalid_error(TEMPLATE_ARGUMENTS, f"has more than {ARGUMENTS_LIMIT} members.")
     for name, argument in value.items():
         if not _NAME.fullmatch(name) or name.startswith("__"):
-            raise invalid_error(TEMPLATE_ARGUMENTS, "has a member whose name is not a plain word.")
+            raise invalid_error(
+                TEMPLATE_ARGUMENTS,
+                "has a member with an invalid name: use letters, digits and `_`.",
+            )
         place = f"{TEMPLATE_ARGUMENTS}.{name}"
         if name in _TAKEN:
             raise invalid_error(place, "is set by the engine itself. Leave it out.")
         if isinstance(argument, dict | list):
-            raise invalid_error(place, "must be a word, a number, true, false or null.")
+            raise invalid_error(place, "must be a string, a number, true, false or null.")
         if isinstance(argument, str) and len(argument) > TEXT_LIMIT:
             raise invalid_error(place, f"has more than {TEXT_LIMIT} characters.")

@@ -109,7 +109,7 @@ class PolicyChain:
     def _log_undecided(self, name: str, error: ConditionUndecided) -> None:
         if name not in self._told:
             self._told.add(name)
-            _log.warning("the condition of policy %r fails for a request: %s", name, error)
+            _log.warning("a policy condition failed for a request policy=%s error=%s", name, error)
 
 
 def _places(targets: Sequence[Target]) -> dict[str, frozenset[str]]:

@@ -98,5 +98,5 @@ def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
 
 
 def _unchecked() -> RequestError:
-    words = "Budgets cannot be checked at the moment."
+    words = "Budgets cannot be checked now. Retry in 1 s."
     return RequestError("unavailable", words, retry_after_s=1.0)

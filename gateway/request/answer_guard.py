@@ -89,7 +89,7 @@ class AnswerGuard:
 
     async def _judge(self, data: bytes, *, is_stream: bool) -> bytes:
         if self._size > HELD_BYTES:
-            raise WithheldAnswer("The answer is too large to be read by a guardrail.")
+            raise WithheldAnswer("The answer is too large for a guardrail. Lower `max_tokens`.")
         document = None if is_stream or not data else _document(data)
         streamed = _stream_texts(data) if is_stream and data else [""]
         for hook, actions in self._guards:

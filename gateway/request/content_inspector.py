@@ -110,7 +110,9 @@ class ContentInspector:
         ]
 
     def _note_failure(self, inspection: "_Inspection", detector: str, error: Exception) -> None:
-        log.warning("content cannot be told by %s: %s", detector, type(error).__name__)
+        log.warning(
+            "a content detector failed detector=%s error=%s", detector, type(error).__name__
+        )
         self._counters.count_detector_failure(detector)
         inspection.fail()
 

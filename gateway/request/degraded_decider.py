@@ -58,7 +58,7 @@ class DegradedDecider:
         self._metrics.count_static_decision(cause)
         if now_s - self._told_s.get(cause, -inf) >= LOG_S:
             self._told_s[cause] = now_s
-            log.error("%s; requests follow the configured order", words, exc_info=error)
+            log.error("requests follow the configured order: %s", words, exc_info=error)
 
 
 def _stale(candidate: Candidate) -> bool:

@@ -64,8 +64,8 @@ from router.stages import StageCause
 from router.types import Residency, Verdict
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
-UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
+UNRECORDED = f"The request cannot be recorded now. Retry in {RETRY_S:g} s."
 
 
 class SampleSink(Protocol):

@@ -44,6 +44,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 
+_FAILED = "The gateway failed. Report `x-request-id`: the cause is in its log."
 LATE_CHECK_S = 0.5  # interval of checks for late answers
 SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's total time is bounded, too
 LARGE_BYTES = 256 * 1024  # reading more would delay streams
@@ -138,9 +139,9 @@ class InferenceApi:
             task.uncancel()
             await send_ending(reply, connection, self._server.timeouts.client_stall_s)
         except Exception:  # the outermost handler: a defect must not end the worker
-            log.exception("request %s failed", reply.request_id)
+            log.exception("request failed request=%s", reply.request_id)
             if not reply.started:
-                await refuse(reply, RequestError("internal", "The gateway failed; it is logged."))
+                await refuse(reply, RequestError("internal", _FAILED))
         finally:
             if unwatch is not None:
                 unwatch()
@@ -309,9 +310,11 @@ class InferenceApi:
 
     def _admit(self, method: str) -> None:
         if method != "POST":
-            raise RequestError("method", f"{method} is not supported here; use POST.")
+            raise RequestError("method", f"This path does not support {method}. Use POST.")
         if len(self._open) > self._server.max_in_flight:
-            raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
+            raise RequestError(
+                "overloaded", "Too many open requests. Retry in 1 s.", retry_after_s=1.0
+            )
 
     async def _body(
         self, path: str, fields: RequestHead, connection: RequestConnection | None, receive: Receive
@@ -356,7 +359,7 @@ async def _join_parts(
     size = 0
     while True:
         if message["type"] == "http.disconnect":
-            raise RequestError("bad_request", "The client hung up before its body was complete.")
+            raise RequestError("bad_request", "The client disconnected before its body ended.")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > limit:

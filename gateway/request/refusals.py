@@ -32,7 +32,7 @@ from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
 SHOWN_TARGETS = 5  # in a message; `breakeven policy explain` shows all
-_MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
+_MEND = "A retry cannot help. Name another model, and report to the gateway's operator"
 _BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
 _FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
 _ASKED_BY = {  # the member that requests a feature

@@ -57,8 +57,8 @@ def _pairs(said: str) -> Iterator[tuple[str, str]]:
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not name or not equals:
             raise _fault(
-                f"`{pair[:VALUE_LIMIT]}` is not a tag. Write `NAME=VALUE`, as `run=42`, with a "
-                "comma between two; a value has none."
+                f"`{pair[:VALUE_LIMIT]}` is not a tag. Write `NAME=VALUE`, for example `run=42`. "
+                "Separate two tags by a comma; a value must not contain one."
             )
         yield name, value
 

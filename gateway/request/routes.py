@@ -112,13 +112,17 @@ class RouteCache:
         if found is None:
             raise RequestError(
                 "no_model",
-                f"The model `{asked}` does not exist. `GET /v1/models` lists those that do.",
+                f"The model `{asked}` does not exist. `GET /v1/models` lists all models of "
+                "this key.",
                 param="model",
             )
         name, model = found
         if not allowed(identity.models, asked, name):
             raise RequestError(
-                "forbidden", f"This key may not use the model `{asked}`.", param="model"
+                "forbidden",
+                f"This key may not use the model `{asked}`. Name a model of `GET "
+                "/v1/models`, or use another key.",
+                param="model",
             )
         route: RouteContext | None = None
         retirement = find_retirement(self._settings, asked)

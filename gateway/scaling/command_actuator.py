@@ -91,7 +91,7 @@ class CommandActuator:
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise ActuatorError(f"{self._name} cannot be run: {error.strerror}") from None
+            raise ActuatorError(f"cannot run {self._name}: {error.strerror}") from None
         try:
             said = _read(process, until_s)
             code = process.wait(max(0.0, until_s - time.monotonic()))

@@ -124,6 +124,6 @@ def serve_keda(scaler: KedaScaler, address: str) -> tuple[grpc.Server, int]:
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise OSError(f"the address for KEDA, {address}, cannot be had: {error}") from error
+        raise OSError(f"cannot listen on {address} for KEDA: {error}") from error
     server.start()
     return server, port

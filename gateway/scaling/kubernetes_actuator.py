@@ -145,9 +145,9 @@ def _scale_of(said: bytes) -> dict[str, Any]:
     try:
         found = json.loads(said)
     except (ValueError, RecursionError):
-        raise ActuatorError("the API server answered no JSON") from None
+        raise ActuatorError("the Kubernetes API server did not return JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
-        raise ActuatorError("the API server answered no Scale")
+        raise ActuatorError("the Kubernetes API server did not return a Scale")
     return found
 
 
@@ -155,7 +155,9 @@ def _replicas(scale: dict[str, Any]) -> int:
     """Return the wanted replicas; some servers omit zero."""
     count = scale["spec"].get("replicas", 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ActuatorError("the API server answered a Scale without a number of replicas")
+        raise ActuatorError(
+            "the Kubernetes API server returned a Scale without a number of replicas"
+        )
     return count
 
 

@@ -48,8 +48,9 @@ def replay_traffic(
     classes = demanded_classes(connection, setup.pool, Scope(start_us, end_us))
     if not classes:
         raise UnknownDemandError(
-            f"what an engine of pool {setup.pool} can do is not known yet: it is measured while it "
-            "serves, and `breakeven ledger report` says what is missing"
+            f"the capacity of an engine of pool {setup.pool} is not known yet. It is "
+            "measured while "
+            "the engine serves; `breakeven ledger report` shows what is missing"
         )
     planner = make()
     learned_us = max(start_us - DAY_US, first_us - first_us % WINDOW_US)

@@ -102,10 +102,10 @@ class SoundDecoder:
                     if line != _CRASHED:
                         return read_sound(line)
         except TimeoutError:
-            log.warning("sound not decoded: all decoders are busy queue_s=%s", self._queue_s)
+            log.warning("sound was not decoded: all decoders are busy queue_s=%s", self._queue_s)
             raise DecoderBusyError from None
         except (DecoderUnavailableError, OSError) as error:
-            log.warning("sound not decoded error=%s", error)
+            log.warning("sound was not decoded error=%s", error)
         return None
 
     async def aclose(self) -> None:
@@ -138,7 +138,7 @@ class SoundDecoder:
             async with asyncio.timeout(wall_s):
                 line = await _read_all(pipe)
         except TimeoutError:
-            log.warning("decoder ended: it did not stop a late child wall_s=%s", wall_s)
+            log.warning("stopping the decoder: a child exceeded its time wall_s=%s", wall_s)
             await host.aclose()
             return b""
         except asyncio.CancelledError:  # the client disconnected
@@ -243,7 +243,7 @@ async def _started(command: Sequence[str]) -> _HostProcess:
             raise
     confinement = json.loads(hello)
     if not all(confinement.values()):
-        log.warning("decoder is confined by limits only confinement=%s", confinement)
+        log.warning("the decoder is confined by resource limits only confinement=%s", confinement)
     return host
 
 

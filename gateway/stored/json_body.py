@@ -36,7 +36,9 @@ async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, An
     except TimeoutError as error:
         raise RequestError("slow_client", "The request body did not arrive in time.") from error
     except ClientDisconnect as error:
-        raise RequestError("bad_request", "The client hung up before its body ended.") from error
+        raise RequestError(
+            "bad_request", "The client disconnected before its body ended."
+        ) from error
     if not text.strip():
         return {}
     if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():

@@ -82,7 +82,7 @@ async def store_or_refuse(
     """
     refusal = await store.store(documents, renews=renews, replaces=replaces)
     if refusal == "unavailable":
-        message = "Stored answers cannot be reached at the moment."
+        message = "The database of stored answers does not respond. Retry in 1 s."
         raise RequestError("unavailable", message, retry_after_s=1.0)
     kept_id = documents[0].id if replaces else renews
     if refusal == "full" and kept_id is not None:
@@ -94,7 +94,11 @@ async def store_or_refuse(
 
 async def _check_kept(store: ObjectStore, team_id: str, object_id: str) -> None:
     if await store.find(team_id, object_id) is None:
-        raise RequestError("not_found", f"'{object_id}' was deleted meanwhile.", param=None)
+        raise RequestError(
+            "not_found",
+            f"'{object_id}' was deleted in the meantime. List from the start again.",
+            param=None,
+        )
 
 
 def not_found(what: str, object_id: str) -> RequestError:

@@ -66,7 +66,7 @@ def responses_router(store: ObjectStore, bounds: FollowBounds) -> APIRouter:
         response = current_response(found, store.wall_us())
         if not response.get("background"):
             raise RequestError(
-                "bad_request", "Only a response with `background: true` is cancelled."
+                "bad_request", "Only a response with `background: true` can be cancelled."
             )
         return await _cancelled(store, identity, response)
 

@@ -63,10 +63,10 @@ def span_of(text: str, now_us: int) -> Scope:
                 for day in found.groups()
             )
         except ValueError as error:
-            raise SpanError(f"--ledger {text}: {error}; say {SPAN_FORMS}") from error
+            raise SpanError(f"--ledger {text}: {error}; write {SPAN_FORMS}") from error
         if start_us < end_us:
             return Scope(start_us, end_us)
-    raise SpanError(f"--ledger {text}: no span of time; say {SPAN_FORMS}")
+    raise SpanError(f"--ledger {text}: invalid span of time; write {SPAN_FORMS}")
 
 
 def read_traffic(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:

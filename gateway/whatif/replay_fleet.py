@@ -196,7 +196,7 @@ def _model(
 ) -> EngineModelSource:
     engine = pool.engine
     if DECODED_KINDS.isdisjoint(engine.kinds):
-        raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
+        raise HouseError(f"pools.{name} serves no conversations; a simulation has no model of it")
     found = named.get(name)
     profile = ENGINE_KINDS[engine.kind].profile(engine.model)
     if found is None and profile is not None:
@@ -206,7 +206,7 @@ def _model(
         found = next((source for source in map(_measured_source, rows) if source is not None), None)
     if found is None:
         raise HouseError(
-            f"pools.{name}: nobody measured its engine: say --engine {name}=PROFILE with one of"
+            f"pools.{name}: its engine was never measured: use --engine {name}=PROFILE with one of"
             f" {', '.join(sorted(PROFILES))}"
         )
     shape = found.shape

@@ -57,7 +57,10 @@ def read_recorded_traffic(
     with books.connect() as connection:
         found = read_traffic(connection, scope, most=most)
     if not found.arrivals:
-        raise WhatIfInputError(f"--ledger {span}: no conversation was answered in that time")
+        raise WhatIfInputError(
+            f"--ledger {span}: the ledger has no answered conversation of that time; "
+            "name a longer one"
+        )
     about = {
         "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
         "cut": found.cut, "cache_hits": found.cache_hits,
@@ -87,7 +90,7 @@ def arrange_traffic(
     for name in sorted({arrival.model for arrival in found}):
         if resolve_model(settings, name) is None:
             raise WhatIfInputError(
-                f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
+                f"there is no model `{name}` in the configuration: use --model {name}=NAME, or"
                 f" --model NAME for all, with one of {', '.join(known)}"
             )
     return replace(traffic, arrivals=found, times=times)
@@ -98,7 +101,7 @@ def pool_and_model(word: str) -> tuple[str, str]:
     pool, equals, what = word.partition("=")
     if not (equals and pool and what):
         known = ", ".join(sorted(PROFILES))
-        raise WhatIfInputError(f"--engine {word}: say POOL=PROFILE with one of {known}")
+        raise WhatIfInputError(f"--engine {word}: write POOL=PROFILE with one of {known}")
     return pool, what
 
 
@@ -106,7 +109,9 @@ def engine_model_source(word: str, what: str) -> EngineModelSource:
     """Return the engine model of a profile name. Raises `WhatIfInputError`."""
     if what not in PROFILES:
         known = ", ".join(sorted(PROFILES))
-        raise WhatIfInputError(f"--engine {word}: neither a profile nor a file; profiles: {known}")
+        raise WhatIfInputError(
+            f"--engine {word}: name a profile or a file; the profiles are {known}"
+        )
     return EngineModelSource(PROFILES[what].shape, f"profile {what}, as asked for")
 
 

@@ -144,7 +144,7 @@ class Gateway(FastAPI):
         except Exception:  # raised again after `_on_defect` has answered
             if not answer.ended:
                 raise  # cut off an incomplete answer, so that it is not taken for complete
-            log.exception("request %s failed", request_id)
+            log.exception("request failed request=%s", request_id)
 
     def add_router(self, router: APIRouter) -> None:
         """Add the routes of a router; each route must check access itself."""
@@ -255,7 +255,12 @@ def _add_models(app: Gateway, settings: Settings, clock: Clock) -> None:
     async def model(model: str, request: Request) -> dict[str, Any]:
         identity = caller_of(request)
         if not is_usable(settings, identity, model):
-            raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
+            raise RequestError(
+                "no_model",
+                f"The model `{model}` does not exist. `GET /v1/models` lists all models of "
+                "this key.",
+                param="model",
+            )
         retirement = find_retirement(settings, model)
         if retirement is not None:
             retirement.check_served(clock.wall_us())

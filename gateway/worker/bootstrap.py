@@ -280,7 +280,7 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             for chore in running:
                 chore.cancel()
     except Exception:
-        log.exception("what runs beside the requests failed: this worker ends")
+        log.exception("a background task failed: this worker ends")
         raise
 
 
@@ -289,7 +289,7 @@ def _in_force(settings: Settings, read: ReadPolicies | None) -> ActivePolicies:
     stored = None if read is None else read()
     rules = rules_of(settings, stored)
     if rules.fault is not None:
-        log.warning("the stored policies are not used: %s", rules.fault)
+        log.warning("the stored policies do not fit and are not used error=%s", rules.fault)
     return ActivePolicies(rules.settings, rules.version, 0 if stored is None else stored.number)
 
 

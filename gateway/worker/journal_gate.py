@@ -46,9 +46,9 @@ class JournalGate:
         reason = self._journal.refusal()
         refused = reason is not None
         if refused and not self._refused:
-            log.error("every request gets 503: the journal takes no new work: %s", reason)
+            log.error("the journal rejects new records, every request gets 503 reason=%s", reason)
         elif self._refused and not refused:
-            log.warning("the journal takes new work again")
+            log.warning("the journal accepts new records again")
         self._refused = refused
         return not refused
 
@@ -60,7 +60,7 @@ class JournalGate:
         waiting.set(shown[0])
         if given_up := shown[1] - self._owed[1]:
             lost.inc(given_up)
-            log.error("%d ends of attempts had no room and are given up", given_up)
+            log.error("ends of attempts are lost: the journal had no space attempts=%d", given_up)
         self._owed = shown
 
     def stalled(self) -> str | None:

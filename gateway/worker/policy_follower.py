@@ -41,7 +41,11 @@ class PolicyFollower:
         self.known = stored.number
         rules = rules_of(self._settings, stored)
         if rules.fault is not None:
-            _log.warning("policy set %d is not used here: %s", stored.number, rules.fault)
+            _log.warning(
+                "a policy set does not fit and is not used set=%d error=%s",
+                stored.number,
+                rules.fault,
+            )
             return False
         self._in_force.use(rules.settings, rules.version)
         return True

@@ -37,7 +37,7 @@ class PriceFollower:
         except DBAPIError:
             return False  # the next poll retries
         except PriceError as error:
-            _log.warning("new prices cannot be used, the known ones stay: %s", error)
+            _log.warning("new prices are invalid, keeping the known ones error=%s", error)
             self.known = newest
             return False
         if book is None:

@@ -130,7 +130,7 @@ UNSERVED: Final = (
     ),
     _path(
         "/(?:v1/)?(?:mcp|sse)",
-        "Servers of tools are not served: the gateway calls no tools. Connect the client to the "
+        "MCP servers are not served: the gateway calls no tools. Connect the client to the MCP "
         "server, and declare its tools as functions.",
     ),
     _path(
@@ -203,11 +203,11 @@ def unknown_path_text(method: str, path: str) -> str:
     """Return advice for a path that belongs to no known API."""
     words = f"There is no path `{method} {path}` here"
     if twice := _TWICE.fullmatch(path):
-        return f"{words}: `{twice[1]}` stands twice, so leave it out of the client's base URL."
+        return f"{words}: `{twice[1]}` occurs twice. Leave it out of the client's base URL."
     near = difflib.get_close_matches(path, (*KIND_PATHS, *SPOKEN, "/v1/models"), 1, _NEAR)
     if near:
         return f"{words}: did you mean `{near[0]}`?"
-    return f"{words}. `/docs` lists all that there are."
+    return f"{words}. `/docs` lists all paths."
 
 
 def reason_of_method(method: str, path: str) -> str | None:

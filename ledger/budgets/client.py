@@ -212,7 +212,7 @@ class BudgetClient:
             return None
         self._undo(taken, bound_pusd)
         if answer.away:
-            raise BrokerUnavailable("whether a budget has room cannot be told now")
+            raise BrokerUnavailable("the remaining budget is not known now")
         return answer
 
     def _undo(self, keys: list[wire.AccountKey], bound_pusd: int) -> None:

@@ -164,7 +164,10 @@ def rotate(
     """
     old = find_key(connection, key_id)
     if (state := old.state(author.at_us)) != "active":
-        raise IdentityError(f"key `{key_id}` is {state}: only an active one is rotated")
+        raise IdentityError(
+            f"key `{key_id}` is {state}: only an active key can be rotated; make a new "
+            "one with `breakeven keys create`"
+        )
     spec = KeySpec(
         name=old.name,
         team=old.team,
@@ -188,7 +191,7 @@ def find_key(connection: Connection, key_id: str) -> KnownKey:
     """Return the key with this id. Raises `IdentityError` if there is none."""
     row = connection.execute(_SELECT.where(KeyRow.id == key_id)).one_or_none()
     if row is None:
-        raise IdentityError(f"no key has the id `{key_id}`")
+        raise IdentityError(f"no key has the id `{key_id}`; `breakeven keys list` shows all")
     return KnownKey._make(row)
 
 

@@ -132,7 +132,7 @@ def revoke_key(connection: Connection, key_id: str, *, now_us: int) -> bool:
         bump_generation(connection)
         return True
     if connection.execute(select(KeyRow.id).where(KeyRow.id == key_id)).one_or_none() is None:
-        raise IdentityError(f"no key has the id `{key_id}`")
+        raise IdentityError(f"no key has the id `{key_id}`; `breakeven keys list` shows all")
     return False
 
 
@@ -198,7 +198,7 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
             words = "is nobody's id: budgets mean everybody by it"
             raise IdentityError(f"`{EVERYBODY}` {words}")
     if spec.expires_us is not None and spec.expires_us <= now_us:
-        raise IdentityError("the key would be expired when it is made")
+        raise IdentityError("the key would already be expired: choose a later end")
     if spec.residency not in ("any", "internal_only"):
         raise IdentityError(f"`{spec.residency}` is not a residency: any, internal_only")
 

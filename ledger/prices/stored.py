@@ -185,7 +185,9 @@ def import_approved(
         _lock_import(connection)
         again = plan(_read_stored(connection), at_us)
         if approved(again) != approved(seen):
-            raise BookMovedError("the price book was changed meanwhile: look at the changes again")
+            raise BookMovedError(
+                "the price book was changed in the meantime: review the changes again"
+            )
         _store(connection, again.changes.rows, stamp, at_us, book=again.book)
         return again
 

@@ -94,10 +94,10 @@ def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
     name = f"{ReportingZone(outlook.timezone).date_of(outlook.start_us):%B %Y}"
     spent = f"{name} has cost {money(outlook.spent_pusd)} so far"
     if outlook.adjusted_pusd:
-        spent += f" ({money(outlook.adjusted_pusd)} of it adjustments to bills)"
+        spent += f" ({money(outlook.adjusted_pusd)} of that are adjustments to bills)"
     found = outlook.forecast
     if found is None:
-        return f"{spent}; its end is told once {LEAST_DAYS} whole days are in the books."
+        return f"{spent}; a forecast needs {LEAST_DAYS} whole days in the ledger."
     low, high = money(found.low_pusd), money(found.high_pusd)
     ends = "" if low == high else f" ({low} to {high})"
     days = "1 day is" if found.days_left == 1 else f"{found.days_left} days are"

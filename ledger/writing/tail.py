@@ -212,7 +212,7 @@ class JournalTailer:
                 place = finding.journal, finding.segment, finding.offset
                 self._told[place] = finding.after + (finding.missing or 0)
                 log.error(
-                    "journal damaged journal=%s segment=%d offset=%d: %s",
+                    "a journal is damaged journal=%s segment=%d offset=%d error=%s",
                     finding.journal,
                     finding.segment,
                     finding.offset,

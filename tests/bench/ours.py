@@ -170,7 +170,7 @@ def wait_fitted(target: Ours) -> None:
     log = target.state / "logs" / "telemetry.log"
 
     def fitted() -> bool:
-        return log.exists() and log.read_text().count(": measured ") >= CANDIDATES - APIS
+        return log.exists() and log.read_text().count("engine was measured ") >= CANDIDATES - APIS
 
     until("measuring every engine", fitted, limit_s=120, pause_s=0.5)
     labels = by_label(target.process.pid)

@@ -88,13 +88,14 @@ def test_nothing_is_asked_for_who_may_look_no_more(made) -> None:
     [
         (httpx.Response(403, json={"error": {"message": "No.", "code": "forbidden"}}),
          AdminRefused, "No."),
-        (httpx.Response(502, text="<html>"), AdminUnavailable, "answered 502, as no gateway does"),
+        (httpx.Response(502, text="<html>"), AdminUnavailable,
+         "returned 502 without a gateway's error"),
         (
             httpx.Response(302, headers={"location": "http://evil"}),
             AdminUnavailable,
-            "answered 302",
+            "returned 302",
         ),
-        (httpx.ConnectError("refused"), AdminUnavailable, "cannot be asked: refused"),
+        (httpx.ConnectError("refused"), AdminUnavailable, "Cannot reach the gateway at "),
     ],
 )  # fmt: skip
 def test_what_went_wrong_is_told(made, answer, error, words) -> None:
@@ -123,5 +124,7 @@ def test_where_the_gateway_is_is_said_by_two_variables(key_file) -> None:
     desk = admin_client.desk(who, both)
     assert desk is not None
     assert desk.viewer == ADA
-    with pytest.raises(AdminUnavailable, match=r"http://127\.0\.0\.1:9 cannot"):
+    with pytest.raises(
+        AdminUnavailable, match=r"Cannot reach the gateway at http://127\.0\.0\.1:9"
+    ):
         desk.get("/policies")

@@ -82,7 +82,7 @@ def test_the_role_is_the_files_at_each_asking(tmp_path) -> None:
     with pytest.raises(NotAllowed, match="has no role here"):
         who_is(file, "ada@example.com", NOW_S, NOW_S)
     path.write_text("no longer a file of people")
-    with pytest.raises(NotAllowed, match="Nobody is let in"):
+    with pytest.raises(NotAllowed, match="The access file is invalid, so nobody can sign in"):
         who_is(file, "ada@example.com", NOW_S, NOW_S)
 
 

@@ -230,7 +230,7 @@ def test_a_process_logs_through_it_to_its_last_word(level, ours) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    wanted = [*ours, "theirs, and worse", "ended by an error"]
+    wanted = [*ours, "theirs, and worse", "the process ends because of an error"]
     assert [each_line["message"] for each_line in said] == wanted
     assert said[-1]["error"].splitlines()[-1] == "RuntimeError: ***"
 

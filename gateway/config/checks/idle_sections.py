@@ -22,7 +22,7 @@ def _idle_settings(section: BaseModel, here: Place) -> Iterator[ConfigFault]:
     if getattr(section, SWITCH, True) is False and SWITCH not in written:
         for name in sorted(written):
             if (*here, name) not in _ACTS_ALONE:
-                words = f"does nothing without `{'.'.join(map(str, here))}.{SWITCH}: true`"
+                words = f"has no effect without `{'.'.join(map(str, here))}.{SWITCH}: true`"
                 yield warning((*here, name), words, upon=((*here, SWITCH),))
     for name in type(section).model_fields:
         value = getattr(section, name)

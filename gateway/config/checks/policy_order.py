@@ -50,7 +50,7 @@ def _never_used_fault(
     uppers = list(dict.fromkeys(upper for rules in covering.values() for upper in rules))
     names = " and ".join(f"`{upper.source.name}`" for upper in uppers)
     is_all = len(uppers) == 1 and not (uppers[0].asks.models or uppers[0].asks.teams)
-    what = "every request" if is_all else "all that this one does"
+    what = "every request" if is_all else "all requests that this one matches"
     words = f"never used: {names} above it {'matches' if len(uppers) == 1 else 'match'} {what}"
     upon: tuple[Place, ...] = tuple(("policies", rule.index, key) for key in ("match", "shadow"))
     upon += tuple(("policies", upper.index) for upper in uppers)

@@ -42,15 +42,21 @@ def check_private_hosts(
         literal = parse_address(named.host)
         if literal is not None:
             if _is_refused(named, literal) and not literal.is_loopback:
-                words = f"`{named.host}` is a private address: say `networks: [{_net(literal)}]`"
+                words = f"`{named.host}` is a private address: set `networks: [{_net(literal)}]`"
                 engines = " if it is a provider, or name an engine of yours in a pool's `endpoints`"
                 is_provider = named.place[0] == "providers"
                 yield warning(named.place, words + (engines if is_provider else ""), upon=upon)
         elif found is not None:
-            words = f"`{named.host}` leads to {found}, a private address: no connection is made"
+            words = (
+                f"`{named.host}` resolves to {found}, a private address: the gateway does "
+                "not connect"
+            )
             yield warning(named.place, f"{words} unless `networks: [{_net(found)}]`", upon=upon)
         elif not named.networks and named.host not in addresses and is_inner(named.host):
-            words = f"`{named.host}` looks like a name of a private network: no connection is made"
+            words = (
+                f"`{named.host}` looks like a name of a private network: the gateway does "
+                "not connect"
+            )
             yield warning(
                 named.place, f"{words} there unless `networks` lists it, as 10.0.0.0/8", upon=upon
             )

@@ -30,17 +30,20 @@ def _check_billed(
         hint = suggest(other, set(settings.providers) - {name})
         yield ConfigFault(here, f"no provider named `{other}`{hint}", about=("providers", other))
     elif account.billed_with is not None:
-        words = f"`{other}` has no bill of its own: name who sends it, `{account.billed_with}`"
+        words = (
+            f"`{other}` has no bill of its own: name the provider that sends it, "
+            f"`{account.billed_with}`"
+        )
         yield ConfigFault(here, words)
     elif account.simulated != provider.simulated:
         here = ("providers", name, "simulated")
         words = (
-            f"`{other}`, which it is billed with, is the contrary: set `simulated` alike, or leave"
+            f"`{other}`, which it is billed with, differs in `simulated`: set both alike, or leave"
             f" `{KEY}` out"
         )
         yield ConfigFault(here, words)
     if provider.billing_utc_offset is not None:
-        words = f"belongs to who sends the bill: set it at `providers.{other}`"
+        words = f"must be set at the provider that sends the bill: `providers.{other}`"
         yield ConfigFault(("providers", name, "billing_utc_offset"), words)
 
 

@@ -46,14 +46,14 @@ def unknown_kv_sizes(settings: Settings) -> Iterator[tuple[Place, str]]:
     """Yield the pools whose KV size per token is unknown. Reads their models' files."""
     for name, pool in settings.pools.items():
         if pool.roles is not None and kv_bytes_per_token(pool) is None:
-            words = "is needed, in bytes: the model's own files do not tell it"
+            words = "is required, in bytes: the model's files do not contain it"
             yield ("pools", name, "roles", "kv_bytes_per_token"), words
 
 
 def _sides(roles: RolesSection, here: Place) -> Iterator[ConfigFault]:
     for side, other in (("prefill", "decode"), ("decode", "prefill")):
         if not getattr(roles, side).count:
-            words = f"name at least one engine: those of `{other}` can do nothing alone"
+            words = f"name at least one engine: those of `{other}` cannot serve alone"
             yield ConfigFault((*here, side), words)
 
 
@@ -62,19 +62,22 @@ def _engine(pool: PoolSection, here: Place) -> Iterator[ConfigFault]:
     assert roles is not None  # checked by the caller
     if not ENGINE_KINDS[engine.kind].moves_kv:
         able = ", ".join(name for name, kind in ENGINE_KINDS.items() if kind.moves_kv)
-        words = f"hands no KV from one engine to another: use one of {able}, or leave out `roles`"
+        words = f"cannot transfer KV between engines: use one of {able}, or leave out `roles`"
         yield ConfigFault((*here, "engine", "kind"), words)
     if not any(KIND_TRAITS[RequestKind(kind)].decoded for kind in engine.kinds):
-        words = "has nothing that is decoded: leave out `roles`, or add `chat` to `engine.kinds`"
+        words = "has no kind that is decoded: leave out `roles`, or add `chat` to `engine.kinds`"
         yield ConfigFault((*here, "roles"), words)
     if engine.profile is not None:
-        words = "was found for whole replicas: leave it out, or put them into a pool of their own"
+        words = "was tuned for whole replicas: leave it out, or use a pool of its own"
         yield ConfigFault((*here, "engine", "profile"), words)
     if names_transfer(engine.flags):
-        words = f"`{FLAG}` is worked out from `roles`: leave it out"
+        words = f"`{FLAG}` is derived from `roles`: leave it out"
         yield ConfigFault((*here, "engine", "flags"), words)
     if number(engine.flags, BUDGET_FLAG) is not None:
-        words = f"`{BUDGET_FLAG}` would be every role's: use each one's `prefill_budget_tokens`"
+        words = (
+            f"`{BUDGET_FLAG}` would apply to every role: set `prefill_budget_tokens` of "
+            "each role instead"
+        )
         yield ConfigFault((*here, "engine", "flags"), words)
     sizes = len(roles.whole_budget_tokens)
     if sizes and sizes != engine.replicas:

@@ -130,7 +130,10 @@ def budgets_withdraw(place: OperationContext, given: BudgetInput) -> dict[str, A
     with place.ledger.connect() as connection:
         entry = entered_budgets(connection, place.now_us).get(name)
     if entry is None or entry.says is None:
-        raise OperationRefused(f"nothing is entered for the budget `{name}`", param="scope")
+        raise OperationRefused(
+            f"no entry exists for the budget `{name}`; `breakeven budgets list` shows all",
+            param="scope",
+        )
     return _enter(place, given.scope, given.period, None, given.note)
 
 

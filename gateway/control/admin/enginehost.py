@@ -58,7 +58,7 @@ class EngineHost:
         ]
         if not found:
             known = ", ".join(engine.name for engine in self.runtime.engines)
-            raise OverrideError(f"there is no engine {name}; there are {known}")
+            raise OverrideError(f"there is no engine `{name}`; the engines are {known or 'none'}")
         return found
 
     def latencies(self) -> list[tuple[str, Latencies]]:
@@ -106,7 +106,9 @@ def runtime_of(settings: Settings) -> Runtime:
     try:
         return Runtime.load(path)
     except FileNotFoundError:
-        raise OverrideError(f"there is no {path}: `breakeven serve` makes it") from None
+        raise OverrideError(
+            f"there is no file {path}: start `breakeven serve`, which makes it"
+        ) from None
     except OSError as error:
         raise _not_ours(error) from error
     except msgspec.MsgspecError as error:

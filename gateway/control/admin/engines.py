@@ -127,11 +127,14 @@ def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[
             if snapshot.word == "stopped":  # this vLLM lacks the flags: no start can succeed
                 why = told.get(snapshot.seat.name, "its host ends")
                 raise OperationRefused(
-                    f"{snapshot.seat.name} is stopped for good: {why}", param="engine"
+                    f"engine {snapshot.seat.name} has failed and is not restarted: {why}",
+                    param="engine",
                 )
             if _override(snapshot.seat, stands) is None:
                 raise OperationRefused(
-                    f"{snapshot.seat.name} gets requests: drain it first", param="engine"
+                    f"engine {snapshot.seat.name} receives requests: drain it first with "
+                    f"`breakeven engine drain {snapshot.seat.name}`",
+                    param="engine",
                 )
             if snapshot.in_flight and not given.at_once:
                 words = (

@@ -120,7 +120,11 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
 )
 def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[str, Any]:
     if given.name not in {entry.name for entry in current_entries(place, SCENARIO)}:
-        raise OperationRefused(f"there is no scenario named `{given.name}`", param="name")
+        raise OperationRefused(
+            f"there is no scenario named `{given.name}`; `GET "
+            "/v1/organization/scenarios` lists all",
+            param="name",
+        )
     return enter_entry(place, SCENARIO + given.name, None, given.note)
 
 
@@ -150,7 +154,9 @@ def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict
         words = f"`per_usd` is from {LEAST_RATE:f} to {MOST_RATE:,}"
         raise OperationRefused(words, param="per_usd")
     if given.day > datetime.fromtimestamp(place.now_us / 1e6, UTC).date():
-        raise OperationRefused(f"{given.day} is to come: a rate is of a day that was", param="day")
+        raise OperationRefused(
+            f"{given.day} is in the future: enter the rate of a past day", param="day"
+        )
     quoted = ExchangeRate(f"{given.per_usd.normalize():f}", str(given.day), given.source)
     says = msgspec.structs.asdict(quoted)
     said = enter_entry(place, CURRENCY + given.currency, says, given.note)

@@ -56,13 +56,17 @@ class AdminExecutor:
         given = await self._parse_input(verb, request)
         whose = identity.team_id or actor(identity)
         if self._here.total() >= AT_ONCE or self._here[whose] >= EACH:
-            raise RequestError("overloaded", "Too many wait already.", retry_after_s=RETRY_S)
+            raise RequestError(
+                "overloaded",
+                "Too many admin requests are waiting. Retry in a few seconds.",
+                retry_after_s=RETRY_S,
+            )
         self._here[whose] += 1
         try:
             async with self._turn:
                 return await asyncio.to_thread(self._work, verb, identity, given)
         except DBAPIError as error:
-            message = "The ledger is away at the moment."
+            message = "The gateway cannot reach its ledger. Retry in a few seconds."
             raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error
         except Exception as error:
             if (told := request_error_of(error)) is not None:
@@ -114,9 +118,14 @@ class AdminExecutor:
                         words = f"The body is larger than {largest} bytes."
                         raise RequestError("too_large", words)
         except TimeoutError as error:
-            raise RequestError("slow_client", "The body did not arrive in time.") from error
+            raise RequestError(
+                "slow_client",
+                "The body did not arrive within `server.timeouts.receive_s`. Send it faster.",
+            ) from error
         except ClientDisconnect as error:
-            raise RequestError("bad_request", "The client hung up.") from error
+            raise RequestError(
+                "bad_request", "The client disconnected before its request was complete."
+            ) from error
         return bytes(text)
 
 
@@ -136,12 +145,16 @@ def _storable(given: T) -> T:
         if isinstance(value, dict):
             texts = [*value, *value.values()]
         if any(isinstance(text, str) and "\0" in text for text in texts):
-            raise RequestError("bad_request", f"`{name}` holds a NUL.", param=name)
+            raise RequestError(
+                "bad_request", f"`{name}` contains a NUL character. Remove it.", param=name
+            )
         if isinstance(value, Decimal) and not _is_amount(value):
             words = f"`{name}` is not a number of at most {MOST_DIGITS} digits."
             raise RequestError("bad_request", words, param=name)
         if name == "note" and value is not None and not value.isprintable():
-            raise RequestError("bad_request", "`note` is one printable line.", param=name)
+            raise RequestError(
+                "bad_request", "`note` must be one line of printable characters.", param=name
+            )
     return given
 
 
@@ -157,5 +170,7 @@ def _query(request: Request) -> dict[str, str]:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise RequestError("bad_request", f"`{name}` is given more than once.", param=name)
+            raise RequestError(
+                "bad_request", f"`{name}` is given more than once. Send it once.", param=name
+            )
     return dict(pairs)

@@ -67,7 +67,10 @@ def decisions_explain(place: OperationContext, given: ExplainInput) -> dict[str,
     if given.request_id is not None:
         found = read_recorded_decision(place.ledger, given.request_id, team)
         if found is None:
-            words = f"the ledger has no request `{given.request_id}`: rows arrive within a second"
+            words = (
+                f"the ledger has no request `{given.request_id}`: check the id; a request is "
+                "recorded within a second of its end"
+            )
             raise OperationRefused(words, kind="no_request", param="request_id")
         document = {"attempts": found.attempts, "decision": None, "lines": found.lines}
     else:
@@ -82,7 +85,9 @@ def _explain_hypothetical(
 ) -> dict[str, Any]:
     assert given.model is not None, "one of both was named"
     if only is not None and given.team not in (None, only):
-        raise OperationRefused("this key asks for its own team", kind="forbidden", param="team")
+        raise OperationRefused(
+            "this key may read its own team only: leave `team` out", kind="forbidden", param="team"
+        )
     question = HypotheticalRequest(
         given.model, given.team or only or "default", given.prompt_tokens, given.max_tokens,
         split_kinds(given.content),
@@ -91,7 +96,9 @@ def _explain_hypothetical(
     decisions = explain(place.settings, question, place.ledger, prices)
     if decisions is None:
         raise OperationRefused(
-            f"there is no model named `{given.model}`", kind="no_model", param="model"
+            f"there is no model named `{given.model}`; `GET /v1/models` lists all",
+            kind="no_model",
+            param="model",
         )
     return decision_document(decisions)
 

@@ -143,7 +143,7 @@ def fleet_resume(place: OperationContext, given: ResumeFleetInput) -> dict[str, 
     stands = verbs.overrides_in_force(place.ledger, place.now_us)
     if all(override.subject != subject for override in stands):
         whom = "all pools together are" if given.pool is None else f"pool {given.pool} is"
-        raise OperationRefused(f"{whom} not paused; `breakeven fleet status` shows what is")
+        raise OperationRefused(f"{whom} not paused; `breakeven fleet status` lists paused pools")
     _store(place, given.pool, NOTHING, author(place, given.note))
     return {"pool": given.pool, "paused": False}
 

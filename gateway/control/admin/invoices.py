@@ -211,14 +211,18 @@ def _has_bookings(place: OperationContext, party: str, lines: Sequence[InvoiceLi
 
 def _party(settings: "Settings", provider: str | None, pool: str | None) -> str:
     if (provider is None) == (pool is None):
-        raise OperationRefused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
+        raise OperationRefused(
+            "name the sender of the invoice: --provider NAME, or --pool NAME for GPUs"
+        )
     if provider is not None:
         if provider not in settings.providers:
             words = f"there is no provider `{provider}` in the configuration"
             raise OperationRefused(words, param="provider")
         return f"{PROVIDER}{provider}"
     if pool not in settings.pools:
-        raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")
+        raise OperationRefused(
+            f"the configuration has no pool `{pool}`: name one of `pools`", param="pool"
+        )
     return f"{GPU}{pool}"
 
 

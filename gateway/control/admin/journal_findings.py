@@ -56,7 +56,7 @@ def findings_acknowledge(place: OperationContext, given: AcknowledgeInput) -> di
             words = f"no open finding at {missing[0]}; `breakeven ledger findings`"
             raise OperationRefused(words, param="places")
         if not given.places and not given.whole:
-            raise OperationRefused("name findings, or all of them", param="places")
+            raise OperationRefused("name the places of findings, or use --all", param="places")
         seen = known if given.whole else {*given.places}
         acknowledge(connection, seen, by=place.by, note=given.note, at_us=place.now_us)
     return {"acknowledged": sorted(seen), "by": place.by}

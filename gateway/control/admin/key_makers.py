@@ -61,7 +61,11 @@ def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
     """Return the caller as a maker. Raises `OperationRefused` if it may not make keys."""
     whose = place.identity
     if whose is None or whose.key_id == OPEN:
-        raise OperationRefused("a key or a person makes keys for themselves", kind="forbidden")
+        raise OperationRefused(
+            "only a key or a signed-in person can make keys: sign in, or send a key "
+            "with the scope `keys:own`",
+            kind="forbidden",
+        )
     leave, days = whose.leave, place.settings.self_service.days
     if whose.key_id == PERSON:
         if leave is None or whose.user_id is None:
@@ -75,7 +79,9 @@ def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
         )  # fmt: skip
     key = keychanges.find_key(connection, whose.key_id)
     if not key.is_in_force(place.now_us):  # it ended after it was admitted
-        raise OperationRefused("this key has ended", kind="forbidden")
+        raise OperationRefused(
+            "this key was revoked or has expired: use another key", kind="forbidden"
+        )
     return KeyMaker(
         whose, whose.org_id, whose.team_id, whose.user_id, whose.scopes - _NEVER, whose.models,
         whose.residency == "internal_only", whose.tags, days, key.over_us,

@@ -134,7 +134,7 @@ def keys_create(place: OperationContext, given: CreateTeamKeyInput) -> dict[str,
         return keys_create_any.work(place, wide)
     if not whose.team_id:
         raise OperationRefused(
-            "people have no team of their own: name the key's (`--team`)", param="team"
+            "a signed-in person has no team: name the team of the key (`--team`)", param="team"
         )
     wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
     if whose.models is not None and given.models is None:
@@ -315,7 +315,7 @@ def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
 def _scopes(given: CreateKeyInput) -> tuple[str, ...]:
     if given.role is not None and given.scopes is not None:
         raise OperationRefused(
-            "a role or scopes, not both: a role is a set of scopes", param="role"
+            "name a role or scopes, not both: a role is a set of scopes", param="role"
         )
     if given.role is not None:
         return tuple(sorted(ROLES[given.role]))

@@ -48,7 +48,9 @@ def anomalies_unmute(place: OperationContext, given: SeriesInput) -> dict[str, A
     with place.ledger.connect() as connection:
         known = muted_series(connection, place.now_us)
     if series not in known:
-        raise OperationRefused(f"`{series}` is not muted", param="name")
+        raise OperationRefused(
+            f"the series `{series}` is not muted; nothing was changed", param="name"
+        )
     return enter_entry(place, MUTE + series, None, given.note)
 
 

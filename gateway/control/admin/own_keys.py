@@ -185,7 +185,9 @@ def own_keys_rotate(place: OperationContext, given: team_keys.RotateKeyInput) ->
         refuse_wider(place, maker, old)
         expires_us = end_of_next(place, maker, old, given.days)
         if len(old.counts_on or ()) >= MOST_COUNTED:
-            raise OperationRefused("this key counts on too many others: make a new one")
+            raise OperationRefused(
+                "this key descends from too many other keys: make a new key instead"
+            )
         refuse_too_many(place, connection, maker, 0)
         made = keychanges.rotate(
             connection, old.id, team_keys.author_of(place, given.note),

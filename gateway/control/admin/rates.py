@@ -167,7 +167,10 @@ def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[st
         )
         known = {name for name, entry in standing.items() if entry.says is not None}
         if not (known | {entry.name for entry in later}) & set(names):
-            raise OperationRefused(f"no rate is entered for pool `{given.pool}`", param="pool")
+            raise OperationRefused(
+                f"no rate is entered for pool `{given.pool}`; `breakeven rates list` shows all",
+                param="pool",
+            )
         said = [
             _enter_rate(connection, place, name, None, from_us=place.now_us, note=given.note)
             for name in names
@@ -286,7 +289,9 @@ def _declared_contracts(settings: Settings) -> dict[str, dict[str, Any]]:
 def _pools_sharing_machine(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
     """Return the pool and all others on its machine."""
     if pool not in declared:
-        raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")
+        raise OperationRefused(
+            f"the configuration has no pool `{pool}`: name one of `pools`", param="pool"
+        )
     machine = declared[pool]["machine"]
     if machine is None:
         return [pool]

@@ -28,7 +28,7 @@ KINDS: dict[type[Exception], str] = {
 
 def request_error_of(error: Exception) -> RequestError | None:
     """Return the client error for an operation's own error; `None` for any other error."""
-    words = f"{error}".removesuffix(".") + "."
+    words = _sentence(str(error))
     if isinstance(error, OperationRefused):
         # SDKs wait at most a minute: a longer wait is the caller's own to plan.
         retry = False if (error.retry_after_s or 0.0) > SDK_WAIT_S else None
@@ -39,6 +39,13 @@ def request_error_of(error: Exception) -> RequestError | None:
         if isinstance(error, known):
             return RequestError(kind, words)
     return None
+
+
+def _sentence(text: str) -> str:
+    """Return a text of the command line as a sentence; a leading name stays as it is."""
+    word = text.partition(" ")[0]
+    start = word.capitalize() if word.isalpha() and word.islower() else word
+    return start + text.removeprefix(word).removesuffix(".") + "."
 
 
 def is_refused(error: Exception) -> bool:

@@ -37,7 +37,9 @@ class RemoteAdmin:
             answer = self._client.request(verb.method, PREFIX + verb.path, **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             why = str(error) or type(error).__name__
-            raise OperationRefused(f"{self._client.base_url} cannot be asked: {why}") from error
+            raise OperationRefused(
+                f"cannot reach the gateway at {self._client.base_url}: {why}"
+            ) from error
         return self._read(answer)
 
     def _read(self, answer: httpx.Response) -> dict[str, Any]:
@@ -49,9 +51,17 @@ class RemoteAdmin:
         except (ValueError, KeyError, TypeError):
             url = self._client.base_url
             raise OperationRefused(
-                f"{url} answered {answer.status_code}, as no gateway does"
+                f"{url} returned {answer.status_code} without a gateway's error: check that "
+                "--gateway names a gateway"
             ) from None
-        raise OperationRefused(words.removesuffix("."))
+        raise OperationRefused(_phrase(words))
+
+
+def _phrase(sentence: str) -> str:
+    """Return a gateway's sentence as the command line prints it: `refusals` turned it into one."""
+    start = sentence.partition(" ")[0]
+    small = start.isalpha() and start == start.capitalize()
+    return (start.lower() if small else start) + sentence.removeprefix(start).removesuffix(".")
 
 
 def is_cleartext(url: str) -> bool:
@@ -74,11 +84,13 @@ def bearer_token(url: str, environ: Mapping[str, str]) -> str:
             "your sign-in"
         )
     if len(named) > 1:
-        raise OperationRefused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
+        raise OperationRefused(f"set {named[0]} or {named[1]}, not both: each names the caller")
     said = environ[named[0]]
     found = (_run_token_command(said) if named[0] == TOKEN_COMMAND else said).strip()
     if not (found.isascii() and found.isprintable() and found):
-        raise OperationRefused(f"{named[0]} gives no token")
+        raise OperationRefused(
+            f"{named[0]} contains no token: its value must be one line of printable ASCII"
+        )
     return found
 
 
@@ -89,8 +101,8 @@ def _run_token_command(command: str) -> str:
             shlex.split(command), stdout=subprocess.PIPE, check=True, timeout=COMMAND_S, text=True
         )
     except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
-        why = f"ended with {error.returncode}" if hasattr(error, "returncode") else str(error)
-        raise OperationRefused(f"{TOKEN_COMMAND}: `{command}` {why}") from error
+        why = f"exit status {error.returncode}" if hasattr(error, "returncode") else str(error)
+        raise OperationRefused(f"{TOKEN_COMMAND}: the command `{command}` failed: {why}") from error
     return done.stdout
 
 
@@ -99,13 +111,15 @@ def remote(url: str, environ: Mapping[str, str]) -> Iterator[RemoteAdmin]:
     """Yield a client for `url`, with or without `/v1`. Raises `OperationRefused` if invalid."""
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
-        raise OperationRefused(f"`{url}` is not an address: it begins with http:// or https://")
+        raise OperationRefused(
+            f"invalid gateway address `{url}`: write http://HOST:PORT or https://HOST"
+        )
     headers = {"authorization": f"Bearer {bearer_token(url, environ)}"}
     try:
         # Plain HTTP to this machine must not send its key to a proxy of the environment.
         proxied = urlsplit(base).scheme != "http" or is_cleartext(base)
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:
-        raise OperationRefused(f"`{url}` is not an address: {error}") from error
+        raise OperationRefused(f"invalid gateway address `{url}`: {error}") from error
     with client:
         yield RemoteAdmin(client)

@@ -63,7 +63,11 @@ def tags_enter(place: OperationContext, given: EnterTagInput) -> dict[str, Any]:
 )
 def tags_withdraw(place: OperationContext, given: WithdrawTagInput) -> dict[str, Any]:
     if given.name not in {entry.name for entry in current_entries(place, VIRTUAL_TAG)}:
-        raise OperationRefused(f"there is no virtual tag named `{given.name}`", param="name")
+        raise OperationRefused(
+            f"there is no virtual tag named `{given.name}`; `GET "
+            "/v1/organization/virtual_tags` lists all",
+            param="name",
+        )
     return enter_entry(place, VIRTUAL_TAG + given.name, None, given.note)
 
 

@@ -87,7 +87,9 @@ def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, 
         sets.append((given.against_name, given.against))
     names = [name for name, _ in sets]
     if len(set(names)) < len(names):
-        raise OperationRefused("two sets have two names", param="against_name")
+        raise OperationRefused(
+            "the two policy sets have the same name: rename one", param="against_name"
+        )
     for name, text in sets:
         if text != IN_FORCE:
             policyverbs.parse_change(text, place.settings, name)

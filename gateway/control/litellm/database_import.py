@@ -57,7 +57,9 @@ def survey_source(source: SourceDatabase, pepper: bytes, now_us: int) -> SourceS
     now = datetime.fromtimestamp(now_us / 1e6, UTC)
     with source.reading() as connection:
         if not source.columns_of(connection, KEYS):
-            raise SourceError(f"it has no table {KEYS}: is it a LiteLLM proxy's database?")
+            raise SourceError(
+                f"the database has no table {KEYS}: name the database of a LiteLLM proxy"
+            )
         tables = {
             name: {row[COLUMNS[name][0]]: row for row in source.rows_of(connection, name)}
             for name in (

@@ -98,9 +98,13 @@ class SourceDatabase:
         try:
             place = make_url(url)
         except Exception as error:
-            raise SourceError("the address is not a database URL: postgresql://...") from error
+            raise SourceError(
+                "invalid database address: write postgresql://USER:PASSWORD@HOST/NAME"
+            ) from error
         if place.get_backend_name() != "postgresql":
-            raise SourceError("LiteLLM keeps its keys in PostgreSQL: postgresql://...")
+            raise SourceError(
+                "LiteLLM stores keys in PostgreSQL only: write postgresql://USER:PASSWORD@HOST/NAME"
+            )
         self.name = f"litellm:{place.host or 'localhost'}/{place.database}"
         self._engine: Engine = open_readonly(
             place.render_as_string(hide_password=False).partition("?schema=")[0]
@@ -120,7 +124,7 @@ class SourceDatabase:
                 yield connection
                 connection.rollback()
         except DBAPIError as error:
-            raise SourceError(f"the database cannot be read: {_first_line(error)}") from error
+            raise SourceError(f"cannot read the LiteLLM database: {_first_line(error)}") from error
 
     def columns_of(self, connection: Connection, name: str) -> frozenset[str]:
         """Return the columns of `COLUMNS` that the table has; empty if it does not exist."""

@@ -92,7 +92,7 @@ class Issuer:
             self._fetched_s = self._clock.now_s()
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, NoKey, ValueError) as error:
             why = str(error) or type(error).__name__
-            log.warning("the keys of %s cannot be had: %s", self._rule.issuer, why)
+            log.warning("cannot read signing keys issuer=%s error=%s", self._rule.issuer, why)
 
     async def _documents(self) -> dict[str, Any]:
         transport = self._connect(self._reach)
@@ -100,7 +100,7 @@ class Issuer:
             issuer = self._rule.issuer
             discovered = await _document(client, issuer.removesuffix("/") + WELL_KNOWN)
             if discovered.get("issuer") != issuer:
-                raise ValueError("its discovery document is another issuer's")
+                raise ValueError("its discovery document names another issuer")
             address = discovered.get("jwks_uri")
             if not isinstance(address, str) or (why := reason_against_address(issuer, address)):
                 raise ValueError(why if isinstance(address, str) else "it names no `jwks_uri`")

@@ -26,9 +26,11 @@ class OidcSignIn:
             keys = await self._issuer.keys(key_id(token))
             return claims(token, keys, self._rule, now_us // 1_000_000)
         except NotValid as error:
-            raise RequestError("bad_key", f"This sign-in does not hold: {error}.") from error
+            raise RequestError(
+                "bad_key", f"This sign-in token is not accepted: {error}."
+            ) from error
         except IssuerUnavailable as error:
-            words = "The identity provider cannot be asked at the moment; keys work."
+            words = "The identity provider does not respond. Retry later, or use an API key."
             raise RequestError("unavailable", words, retry_after_s=AGAIN_S) from error
 
 

@@ -90,7 +90,7 @@ def claims(token: str, keys: KeySet, rule: TokenRequirements, now_s: int) -> dic
     except ExpiredTokenError as error:
         raise NotValid("it has expired: sign in again") from error
     except InvalidKeyIdError as error:
-        raise NotValid("the issuer has no such key") from error
+        raise NotValid("the issuer publishes no key with its id") from error
     except JoseError as error:
         raise NotValid(_error_text(error)) from error
     except (ValueError, TypeError, RecursionError) as error:
@@ -103,9 +103,9 @@ def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> N
     """Refuse other tokens of the issuer, such as a logout token (`events`)."""
     kind = header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
-        raise NotValid("its `typ` is that of another kind of token")
+        raise NotValid("its `typ` belongs to another kind of token")
     if "events" in said:
-        raise NotValid("it tells of `events`, and is not a sign-in")
+        raise NotValid("it contains `events`, so it is not a sign-in token")
 
 
 def _key(said: object, rule: TokenRequirements) -> Key | None:

@@ -141,7 +141,7 @@ def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: EndpointFilte
         if name not in known:
             raise _bad(name, f"`{name}` is unknown here; known are {', '.join(sorted(known))}.")
         if len(each_value) > 1 and not known[name]:
-            raise _bad(name, f"`{name}` is given more than once.")
+            raise _bad(name, f"`{name}` is given more than once. Send it once.")
         for value in each_value:
             check_storable(name, value)
 
@@ -152,8 +152,9 @@ def _number(
     text = values.get(name, [""])[0]
     if not text and default is not None:
         return default
+    is_ = "must be" if text else "is required:"
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-        raise _bad(name, f"`{name}` must be a whole number from {least} to {most}.")
+        raise _bad(name, f"`{name}` {is_} a whole number from {least} to {most}.")
     return int(text)
 
 

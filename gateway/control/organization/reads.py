@@ -44,7 +44,9 @@ class LedgerReads:
         """Return `read` applied to one snapshot of the ledger. Raises `RequestError`."""
         if self._taken >= AT_ONCE + WAITING:
             raise RequestError(
-                "overloaded", "Too many usage queries wait already.", retry_after_s=RETRY_S
+                "overloaded",
+                f"Too many usage queries are waiting. Retry in {RETRY_S:g} s.",
+                retry_after_s=RETRY_S,
             )
         self._taken += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, read)
@@ -73,5 +75,5 @@ class LedgerReads:
                 raise RequestError("timeout", message, retry=False) from error
             if not is_unavailable(error):
                 raise
-            message = "The ledger cannot be read at the moment."
+            message = f"The ledger does not respond. Retry in {RETRY_S:g} s."
             raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error

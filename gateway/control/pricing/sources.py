@@ -51,7 +51,10 @@ def read_text(name: str) -> PriceText | None:
         return None
     path = Path(name)
     if path.suffix.lower() not in KINDS:
-        raise PriceError(f"--from {name}: name `{LITELLM}`, `{GENAI}`, or a CSV, YAML or JSON file")
+        raise PriceError(
+            f"unknown price source --from {name}: name `{LITELLM}`, `{GENAI}`, or a file "
+            "that ends in .csv, .yaml or .json"
+        )
     data = _read(path)
     day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
     return PriceText(path.name, data, day)
@@ -86,12 +89,15 @@ def source_of(
         return PriceSource(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
     chosen = book or given.name
     if chosen in (*(Path(name).name for name in configured), LITELLM, GENAI):
-        raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
+        raise PriceError(f"the price book `{chosen}` exists already: name another with --book")
     if kind == ".csv":
         return PriceSource(chosen, parse_price_csv(given.data, book=chosen), stamp)
     found = parse_price_file(_text(given), book=chosen, rank=APPROVED_RANK)
     if found.aliases:
-        raise PriceError(f"{chosen}: `aliases` belong into a file that the configuration names")
+        raise PriceError(
+            f"{chosen}: `aliases` are not imported: put them into a file that `prices` "
+            "of the configuration names"
+        )
     return PriceSource(chosen, found.drafts, stamp)
 
 
@@ -101,7 +107,7 @@ def _day(said: str | None, at_us: int) -> str:
             date.fromisoformat(said) if said else datetime.fromtimestamp(at_us / 1e6, UTC).date()
         )
     except ValueError:
-        raise PriceError(f"`{said}` is not a day: YYYY-MM-DD") from None
+        raise PriceError(f"invalid date `{said}`: write YYYY-MM-DD") from None
     return found.isoformat()
 
 
@@ -135,11 +141,11 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise PriceError(f"{path}: {error.strerror}") from error
+        raise PriceError(f"cannot read the price file {path}: {error.strerror}") from error
 
 
 def _text(given: PriceText) -> str:
     try:
         return given.data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise PriceError(f"{given.name}: is not UTF-8") from None
+        raise PriceError(f"the price file {given.name} is not UTF-8: save it as UTF-8") from None

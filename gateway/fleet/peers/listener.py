@@ -128,7 +128,7 @@ class PeerListener:
         self.hosts[their_id] = now
         if before is not None:
             before.transport.abort()
-        log.warning("host %s is heard", their_id.hex()[:8])
+        log.warning("receiving from host=%s", their_id.hex()[:8])
         try:
             while True:
                 async with asyncio.timeout(SILENCE_S):
@@ -139,11 +139,15 @@ class PeerListener:
         finally:
             if self.hosts.get(their_id) is now:
                 del self.hosts[their_id]
-                log.warning("host %s is heard no more", their_id.hex()[:8])
+                log.warning("no longer receiving from host=%s", their_id.hex()[:8])
 
     def _complain(self, writer: asyncio.StreamWriter, error: Exception) -> None:
         now_s = self._clock.now_s()
         if self._complained_s is None or now_s - self._complained_s >= COMPLAIN_S:
             self._complained_s = now_s
             whom = (writer.get_extra_info("peername") or ["somebody"])[0]
-            log.warning("%s is not heard: %s", whom, str(error) or type(error).__name__)
+            log.warning(
+                "rejected a connection address=%s error=%s",
+                whom,
+                str(error) or type(error).__name__,
+            )

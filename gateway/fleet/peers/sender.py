@@ -85,7 +85,11 @@ class PeerSender:
                 heard = await self._run_connection(address)
             except (BadFrame, OSError, EOFError, TimeoutError) as error:
                 heard = False
-                log.info("%s:%d is not told: %s", *address, str(error) or type(error).__name__)
+                log.info(
+                    "cannot send to address=%s:%d error=%s",
+                    *address,
+                    str(error) or type(error).__name__,
+                )
             pause_s = PAUSE_S if heard else min(2 * pause_s, LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
 
@@ -108,7 +112,7 @@ class PeerSender:
                     link = self._told[their_id] = _Link(
                         writer.transport, FrameWriter(handshake.key())
                     )
-            log.warning("host %s at %s:%d is told", their_id.hex()[:8], *address)
+            log.warning("sending to host=%s address=%s:%d", their_id.hex()[:8], *address)
             try:
                 await reader.read(1)  # the other end sends nothing more: wait until it closes
             finally:

@@ -213,7 +213,9 @@ def output_parts(item: Mapping[str, Any], place: str) -> list[Message] | None:
     if tool.output == "computer_call_output":
         shown = mapping(output, f"{place}.output").get("image_url")
         if not isinstance(shown, str):
-            raise unsupported(f"{place}.output", "no file is kept here. Send its `image_url`.")
+            raise unsupported(
+                f"{place}.output", "this gateway does not store images. Send its `image_url`."
+            )
         return [text_part("A screenshot follows."), image_part(shown)]
     if tool.output == "tool_search_output":
         return [text_part(_encode([_name_of(tool) for tool in item.get("tools") or ()]))]

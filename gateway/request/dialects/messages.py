@@ -263,7 +263,7 @@ def _check_place(members: Members) -> None:
     if geo not in (None, "global"):
         raise unsupported(
             "inference_geo",
-            "where it is worked on is said by the key, the model and its policy (`residency`). "
+            "the key, the model and its policy (`residency`) decide where a request is processed. "
             "Leave it out.",
         )
 
@@ -276,7 +276,7 @@ def _check_advice(members: Members) -> None:
     for where, edit in iterate_objects(management.get("edits") or [], "context_management.edits"):
         kind = text(edit.get("type"), f"{where}.type")
         if not kind.startswith("clear_"):  # clearing only saves tokens
-            raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
+            raise unsupported(where, f"`{kind}` is not supported. Leave it out.")
 
 
 def _tools(members: Members, tools: Sequence[MessagesTool]) -> Members:

@@ -110,7 +110,10 @@ def _image(reader: BlockReader, block: Block, place: str) -> list[Message]:
     elif kind == "base64":
         media = text(source.get("media_type"), f"{place}.media_type")
         if not media.startswith("image/"):
-            raise invalid_error(f"{place}.media_type", "must be a picture's, such as `image/png`.")
+            raise invalid_error(
+                f"{place}.media_type",
+                "must be the media type of an image, for example `image/png`.",
+            )
         url = f"data:{media};base64,{text(source.get('data'), f'{place}.data')}"
     elif kind == "file":
         return reader.leave_out("image", place, "no file is kept here.", "Send its data.")

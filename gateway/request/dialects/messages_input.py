@@ -87,7 +87,7 @@ def conversation(system: Any, messages: Any) -> MessagesConversation:
     if role == "assistant":
         raise unsupported(
             where,
-            "an answer cannot be begun for the model here. End with a message of the user.",
+            "the last message must not be the assistant's. End with a message of the user.",
         )
     if not role:
         raise invalid_error("messages", "must be a list with at least one message.")
@@ -132,7 +132,9 @@ def _user(found: MessagesConversation, content: Any, place: str) -> None:
             told = tool_result_parts(found.reader, block, where)
             found.turns.add_tool_result(call_id, told, block.get(MARK))
         elif kind == "tool_use":
-            raise unsupported(where, "a block of type `tool_use` stands in an answer only.")
+            raise unsupported(
+                where, "a block of type `tool_use` is allowed in messages of the assistant only."
+            )
         elif not (_compaction(found, block, where) or _tool_change(found, block, where)):
             found.turns.add_user(*found.reader.parts(block, where))
 
@@ -149,7 +151,9 @@ def _assistant(found: MessagesConversation, content: Any, place: str) -> None:
             found.reader.note_unread("messages.tool_use", block, _READ_OF_CALLS)
             calls.append(with_cache_mark(_call(block, where), block))
         elif kind == "tool_result":
-            raise unsupported(where, "a block of type `tool_result` stands in a user's turn only.")
+            raise unsupported(
+                where, "a block of type `tool_result` is allowed in messages of the user only."
+            )
         elif kind == "compaction":
             if _compaction(found, block, where):
                 told, calls = [], []
@@ -247,7 +251,9 @@ def _texts(found: MessagesConversation, content: Any, place: str) -> list[Messag
         for where, block in iterate_objects(content, place):
             if type_of(block, where) not in _INSTRUCTIONS:
                 raise unsupported(
-                    where, "only blocks of type `text` can stand here. Put it into a user's turn."
+                    where,
+                    "only blocks of type `text` are allowed in this message. Put it into a "
+                    "message of the user.",
                 )
             told += _instructed(found, block, where)
     return [part for part in told if part["text"] and not part["text"].startswith(ATTRIBUTION)]

@@ -158,7 +158,7 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
         call_id = text(item.get("call_id"), f"{place}.call_id")
         found.turns.add_tool_result(call_id, _content(found, item.get("output"), f"{place}.output"))
     elif kind == "item_reference":
-        raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
+        raise unsupported(place, "this gateway does not store answers. Send the item itself.")
     elif kind in HOSTED:
         trace = hosted_trace(item)
         found.left_out |= trace.left_out
@@ -236,7 +236,9 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
         why = "a file is not fetched here" if part.get("file_url") else "no file is kept here"
         raise unsupported(place, f"{why}. Send its data in `file_data`.")
     if kind == "input_image":
-        raise unsupported(place, "no file is kept here. Send the image's data or its address.")
+        raise unsupported(
+            place, "this gateway does not store images. Send the image's data or its address."
+        )
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 
@@ -258,6 +260,8 @@ def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: 
         found.name_untold(part, str(kind))
         name = "refusal" if kind == "refusal" else "text"
         if name == "text" and kind not in _TEXTS:
-            raise unsupported(where, "only texts can stand here.")
+            raise unsupported(
+                where, "only parts of type text are allowed here. Leave other parts out."
+            )
         told.append(text(part.get(name), f"{where}.{name}"))
     return "".join(told)

@@ -198,7 +198,7 @@ def _allowed(tools: Sequence[DeclaredTool], choice: Mapping[str, Any]) -> list[D
             allowed.add(_chosen_name(tools, wanted, place))
     found = [tool for tool in tools if tool.function["name"] in allowed]
     if not found:
-        raise invalid_error("tool_choice.tools", "names none of the tools that are offered.")
+        raise invalid_error("tool_choice.tools", "must name one of the request's `tools`.")
     return found
 
 
@@ -206,7 +206,11 @@ def _chosen_name(tools: Sequence[DeclaredTool], choice: Mapping[str, Any], place
     """Return the function that a choice names. Raises `RequestError` if there is none."""
     kind = type_of(choice, place)
     if kind not in _OWN:
-        raise unsupported(place, f"a choice of type `{kind}` is not made here.")
+        raise unsupported(
+            place,
+            f"a choice of type `{kind}` is not supported. Use `auto`, `none`, `required` "
+            "or a function.",
+        )
     name = kind if kind in CLIENT_TOOLS else text(choice.get("name"), f"{place}.name")
     space = optional_text(choice.get("namespace"), f"{place}.namespace")
     for tool in tools:
@@ -214,4 +218,4 @@ def _chosen_name(tools: Sequence[DeclaredTool], choice: Mapping[str, Any], place
             return str(tool.function["name"])
     if kind == FUNCTION:  # the target reports an unknown name
         return flat_name(space, str(name))
-    raise invalid_error(place, f"`{name}` is none of the tools that are offered.")
+    raise invalid_error(place, f"`{name}` is not one of the request's `tools`.")

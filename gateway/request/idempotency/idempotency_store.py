@@ -35,7 +35,7 @@ REFUSED = 400  # lowest status that is no answer
 WAIT_S = 5.0
 KEEP_WAIT_S = 2.0  # a whole answer waits no longer for being stored
 THREADS = {"sqlite": 1, "postgresql": 4}  # SQLite has one writer, so more threads would only wait
-NEVER_KEPT = "which is in work or was answered; its answer is not sent twice"
+NEVER_KEPT = "which is running or has ended; its answer is not sent twice"
 NOT_KEPT = "which is in work, or whose answer was not kept"
 _HOUR_US = 3_600_000_000
 
@@ -150,7 +150,8 @@ class IdempotencyStore:
             job.add_done_callback(self._free_unused)
             raise RequestError(
                 "unavailable",
-                "The `Idempotency-Key` cannot be checked now. Try again, or leave it out.",
+                "The `Idempotency-Key` cannot be checked now. Retry the request, or leave "
+                "the key out.",
                 retry_after_s=1.0,
             ) from error
         except asyncio.CancelledError:
@@ -184,7 +185,10 @@ class IdempotencyStore:
             async with asyncio.timeout(KEEP_WAIT_S):
                 await asyncio.wrap_future(self._threads.submit(keep))
         except (SQLAlchemyError, OSError, TimeoutError):
-            log.warning("an answer to %s is not kept: the ledger is away", taken.mine.key_id)
+            log.warning(
+                "an answer was not stored for replay: cannot reach the ledger key=%s",
+                taken.mine.key_id,
+            )
 
     async def _free_key(self, asking: IdempotencyRecord) -> None:
         """Free the key; if that fails, it stays taken, which is the safe side."""
@@ -192,7 +196,9 @@ class IdempotencyStore:
             async with asyncio.timeout(WAIT_S):
                 await asyncio.wrap_future(self._threads.submit(free_key, self._engine, asking))
         except (SQLAlchemyError, OSError, TimeoutError):
-            log.warning("an idempotency key of %s stays taken: the ledger is away", asking.key_id)
+            log.warning(
+                "an idempotency key was not released: cannot reach the ledger key=%s", asking.key_id
+            )
 
     def _free_unused(self, job: "Future[IdempotencyClaim]") -> None:
         """Free a key whose request gave up waiting; runs in the thread that claimed it."""
@@ -203,7 +209,10 @@ class IdempotencyStore:
             try:
                 free_key(self._engine, mine)
             except (SQLAlchemyError, OSError):
-                log.warning("an idempotency key of %s stays taken: the ledger is away", mine.key_id)
+                log.warning(
+                    "an idempotency key was not released: cannot reach the ledger key=%s",
+                    mine.key_id,
+                )
 
 
 def name_of(once: bytes) -> str:
@@ -228,8 +237,8 @@ def _second(taken: IdempotencyClaim, why: str) -> RequestError:
         return reused_key_error(f"request `{first}`")
     return RequestError(
         "duplicate_request",
-        f"This `Idempotency-Key` stands for request `{first}`, {why}. Send a new key to ask once "
-        "more.",
+        f"This `Idempotency-Key` belongs to request `{first}`, {why}. Send a new key to repeat the "
+        "request.",
         param="Idempotency-Key",
         retry=False,
     )
@@ -239,8 +248,8 @@ def reused_key_error(first: str) -> RequestError:
     """Return the 422 for another body under a used key; `first` describes the first request."""
     return RequestError(
         "reused_key",
-        f"This `Idempotency-Key` stands for another body, of {first}. Send a new key with a new "
-        "request.",
+        f"This `Idempotency-Key` belongs to {first}, which had another body. Send a new key with a "
+        "new request.",
         param="Idempotency-Key",
         retry=False,
     )

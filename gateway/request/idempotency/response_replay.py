@@ -84,7 +84,7 @@ class ResponseReplayStore:
             self._total, self._counted_us = stored_bytes(engine), now_us
         full = self._total + size > self._bounds.total_bytes
         if full and not self._full:
-            log.warning("no answers are kept for now: `replay.total_bytes` is reached")
+            log.warning("answers are not stored for replay: `replay.total_bytes` is reached")
         self._full = full
         if not full:
             self._total += size

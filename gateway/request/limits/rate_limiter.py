@@ -86,7 +86,7 @@ class RateLimiter:
             if counted.short and self._asking is not None:
                 counted = await self._count_widened(self._asking, accounts, counted, tokens)
         except (RateTableFull, RateServiceUnavailable) as unknown:
-            told = "Rate limits cannot be checked at the moment."
+            told = "Rate limits cannot be checked now. Retry in 1 s."
             raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from unknown
         return RateLimitUse(self, accounts, counted)
 
@@ -161,11 +161,11 @@ def open_limits(
 def rate_error(over: LimitExceeded) -> RequestError:
     """Return the 429 that names the limit and the wait."""
     account, at = over.account, 0 if over.kind == "requests" else 1
-    limit = f"`{account.name}` may have {account.limits[at]} {over.kind} a minute"
+    limit = f"The limit of `{account.name}` is {account.limits[at]} {over.kind} a minute"
     if over.wait_s is None:
-        told = f"{limit}, fewer than this request asks for: shorten it, or lower `max_tokens`."
+        told = f"{limit}, and this request alone exceeds it. Shorten it, or lower `max_tokens`."
         return RequestError("rate", told, param="max_tokens", retry=False)
-    told = f"{limit}. There is room in {over.wait_s} s."
+    told = f"{limit}. Retry after {over.wait_s} s."
     return RequestError("rate", told, retry_after_s=float(over.wait_s), retry=True)
 
 

@@ -120,7 +120,7 @@ class ResponsesSocket:
         try:
             await self._serve(self, text)
         except Exception:  # the outermost handler of a turn
-            log.exception("a turn failed")
+            log.exception("a turn of a WebSocket failed")
             self.end(SocketEnd(FAILED, "the gateway failed"))
 
     async def _close(self, end: SocketEnd) -> None:

@@ -82,7 +82,9 @@ class ResponsesSockets:
 
     async def _admit(self, scope: Message) -> str:
         if not is_socket_path(scope["path"]):
-            raise RequestError("no_route", f"`{scope['path']}` is not a path of a WebSocket.")
+            raise RequestError(
+                "no_route", f"`{scope['path']}` does not accept WebSockets. Use `/v1/responses`."
+            )
         origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
         allowed = self._server.cors_origins
         if origin is not None and "*" not in allowed and origin.decode("latin-1") not in allowed:

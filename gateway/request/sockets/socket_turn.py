@@ -56,7 +56,7 @@ def read_turn(text: str | bytes) -> TurnRequest:
         if name in members and bytes(members[name]) not in (b"null", b"false"):
             raise unsupported(name, why)
     if decode_member(members, "stream", bool, True) is False:
-        raise unsupported("stream", "a socket tells every event. Leave it out.")
+        raise unsupported("stream", "a WebSocket always sends every event. Leave it out.")
     warms_up = decode_member(members, "generate", bool, True) is False
     rest: Members = {
         name: value for name, value in members.items() if name not in ("type", "generate")

@@ -123,7 +123,7 @@ class BackgroundResponses:
             if reply.ended_by is None:
                 raise
         except Exception:  # the outermost handler of this task
-            log.exception("background request %s failed", reply.request_id)
+            log.exception("background request failed request=%s", reply.request_id)
         finally:
             self._open.discard(reply)
             reply.detach()

@@ -58,8 +58,8 @@ class CompactionReader:
         if plain is None:
             raise RequestError(
                 "bad_request",
-                f"`{place}.encrypted_content` was not made by this gateway for this team, so what "
-                "it sums up cannot be read. Leave the item out, and say again what matters of it.",
+                f"`{place}.encrypted_content` was not made by this gateway for this team, so it "
+                "cannot be read. Leave the item out, and send its content again.",
                 param=place,
             )
         summary, residency = msgspec.json.decode(plain, type=tuple[str, str])

@@ -101,7 +101,7 @@ class ObjectStore:
         try:
             return await self._in_thread(work, limit_s=STORE_WAIT_S)
         except (SQLAlchemyError, OSError, TimeoutError) as error:
-            log.warning("an answer is not stored error=%s", type(error).__name__)
+            log.warning("an answer was not stored error=%s", type(error).__name__)
             return "unavailable"
 
     async def find(self, team_id: str, object_id: str) -> StoredDocument | None:
@@ -244,7 +244,9 @@ class ObjectStore:
             return await self._in_thread(work, *given, limit_s=WAIT_S)
         except (SQLAlchemyError, OSError, TimeoutError) as error:
             raise RequestError(
-                "unavailable", "Stored answers cannot be reached at the moment.", retry_after_s=1.0
+                "unavailable",
+                "The database of stored answers does not respond. Retry in 1 s.",
+                retry_after_s=1.0,
             ) from error
 
     async def _in_thread(self, work: Callable[..., T], *given: Any, limit_s: float) -> T:
@@ -286,7 +288,7 @@ class ObjectStore:
         )  # fmt: skip
         plain = self._decrypt(row.wrapped_key, row.sealed, found.owner)
         if plain is None:
-            log.error("a stored object does not open: its row or the pepper was changed")
+            log.error("a stored object cannot be decrypted: its row or the pepper was changed")
             return None
         return found.with_content(msgspec.json.decode(plain))
 

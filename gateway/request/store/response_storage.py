@@ -76,7 +76,8 @@ class NoStoredResponses:
         if purpose == "compaction":
             raise RequestError(
                 "unsupported",
-                "Conversations are not compacted here: answers are not kept. Send fewer turns.",
+                "This gateway does not store answers, so it cannot compact conversations. "
+                "Send fewer turns.",
             )
         refuse_stored(members, unasked=self._unasked and purpose == "answer")
         return None

@@ -154,7 +154,7 @@ class DriftSampler:
         except (NoAnswer, LookupError, ValueError, TypeError) as error:
             sampled_pool.failed += 1  # the error text may contain the prompt
             log.warning(
-                "%s: a question had no answer of both: %s", sampled_pool.name, type(error).__name__
+                "a drift sample failed pool=%s error=%s", sampled_pool.name, type(error).__name__
             )
         else:
             sampled_pool.compared += 1

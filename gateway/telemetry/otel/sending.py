@@ -69,16 +69,16 @@ class ExportPath:
         now_s = self._clock.now_s()
         if not taken:
             if self._failed_s is None:
-                words = (
-                    "the collector takes no %s; it is said when it does, until then only counted"
-                )
+                words = "the collector rejects data, further losses are only counted signal=%s"
                 log.warning(words, self._signal)
             self._failed_s = now_s
             self.count_lost(number)
             return
         self._counter.labels(SENT).inc(number)
         if self._failed_s is not None and now_s - self._failed_s >= STEADY_S:
-            log.warning("the collector takes %s again; lost: %d", self._signal, self._lost)
+            log.warning(
+                "the collector accepts data again signal=%s lost=%d", self._signal, self._lost
+            )
             self._failed_s, self._lost = None, 0
 
     def _is_log_shown(self, _: logging.LogRecord) -> bool:

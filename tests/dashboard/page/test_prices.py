@@ -66,7 +66,7 @@ def test_what_moved_since_it_was_shown_is_not_stored(gateway, looking) -> None:
     quick.button(key="prices-yes").click().run()
     before = stored(gateway)
     slow.button(key="prices-yes").click().run()
-    assert "look at the changes again" in slow.error[0].value
+    assert "review the changes again" in slow.error[0].value
     assert stored(gateway) == before
 
 

@@ -17,4 +17,4 @@ def test_the_page_says_it(month, page, text_of) -> None:
     said = text_of(page("spend", month.url))
     ends = "forecast for its end" if "at its end" in said else "spent so far"
     assert f"This month, days of UTC: {ends}" in said, "the figure below is no spending of today"
-    assert "at its end (" in said or "whole days are in the books" in said
+    assert "at its end (" in said or "whole days in the ledger" in said

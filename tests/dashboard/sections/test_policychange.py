@@ -56,12 +56,15 @@ def test_an_earlier_set_is_shown_before_it_comes_back(drawn, desk_of) -> None:
 def test_another_set_that_came_first_is_told(drawn, desk_of) -> None:
     desk = desk_of("ada@example.com")
     desk.refuses["/policies/apply"] = AdminRefused(
-        "set 1 is in force, not 0.", 409, "policies_moved"
+        "policy set 1 is in force, but this change was made from set 0.", 409, "policies_moved"
     )
     test = drawn().text_area(key="policies-text").set_value(NEW).run()
     test.button(key="policies-apply").click().run()
     test.button(key="policies-yes").click().run()
-    assert test.error[0].value == "Nothing was changed: set 1 is in force, not 0."
+    assert (
+        test.error[0].value
+        == "Nothing was changed: policy set 1 is in force, but this change was made from set 0."
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ from dashboard.admin_client import AdminRefused
 
 NEW = "policies:\n- name: calmer\n"
 RUNNING = {"state": "running", "progress": {"doing": "plays this set", "done": 5, "of": 10}}
-FAILED = {"state": "failed", "fault": "--ledger last-24-hours: no conversation was answered"}
+FAILED = {
+    "state": "failed",
+    "fault": "--ledger last-24-hours: the ledger has no answered conversation",
+}
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ def test_what_is_asked_for_is_what_was_chosen(drawn, desk_of) -> None:
     assert "j" * 32 in test.query_params["whatif"]
     assert test.button(key="policies-cancel").label == "Cancel it"
     test.run()
-    assert "no conversation was answered" in test.error[0].value
+    assert "the ledger has no answered conversation" in test.error[0].value
     assert "--ledger" not in test.error[0].value
     assert desk.looks == [FAILED], "it was looked at until it had ended"
 

@@ -37,5 +37,5 @@ def test_muted_listed_and_heard_again(anomalies) -> None:
 def test_what_is_not_muted_or_no_group_is_said(anomalies) -> None:
     answer = anomalies("unmute", "team", "search")
     assert answer.exit_code == 1
-    assert "`team/search` is not muted" in answer.stderr
+    assert "the series `team/search` is not muted; nothing was changed" in answer.stderr
     assert anomalies("mute", "people", "search").exit_code == 2

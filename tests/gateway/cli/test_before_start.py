@@ -22,11 +22,11 @@ pools:
 providers: {{openai: {{simulated: true}}}}
 budgets: [{{scope: "team:search", usd: 20}}]
 """
-NOTE = "nothing was served yet: this is what breakeven.yaml declares"
+NOTE = "the gateway was never started with breakeven.yaml: the result shows what the file declares"
 SAID = {
     ("budgets", "list"): "team:search@month  hard  $20.00",
     ("prices", "show"): "0.15",
-    ("prices", "check"): "no doubts",
+    ("prices", "check"): "no findings",
     ("rates", "list"): "1 H100",
     ("ledger", "report"): "No verdict for pool own: no hour of this period is billed yet",
 }

@@ -20,7 +20,7 @@ def settings(tmp_path: Path, more: str = ""):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "No such file or directory: name yours with --config"),
+        (None, "No such file or directory: name your file with --config"),
         ("nonsense: 1", "nonsense"),
         ("[", "not YAML"),
     ],

@@ -57,7 +57,10 @@ def test_the_result_is_a_configuration(given, tmp_path) -> None:
         "openai/gpt-4o", "azure-eu.example.com/eu", "anthropic/claude-haiku-4-5",
     )  # fmt: skip
     assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002"
-    assert "warning: model_list[0].litellm_params.rpm: a share of requests" in answer.stderr
+    assert (
+        "warning: model_list[0].litellm_params.rpm: used as a share of the requests"
+        in answer.stderr
+    )
     assert "(and 1 more)" in answer.stderr
     assert SECRET not in out.read_text() + answer.stderr
 
@@ -90,7 +93,7 @@ def test_a_loss_writes_nothing_until_it_is_accepted_by_its_name(given, tmp_path)
 def test_engines_need_their_gpu(given) -> None:
     answer = invoke(given)
     assert answer.exit_code == 1
-    assert "engines of your own (llama): say what they run on, like --gpu H200" in answer.stderr
+    assert "engines of your own (llama): name their GPU, for example --gpu H200" in answer.stderr
 
 
 def test_nothing_is_overwritten(given, tmp_path) -> None:
@@ -105,8 +108,8 @@ def test_nothing_is_overwritten(given, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("models: {}", "is it a LiteLLM proxy's configuration?"),
-        ("include: [models.yaml]", "write all into one file"),
+        ("models: {}", "name the `config.yaml` of a LiteLLM proxy"),
+        ("include: [models.yaml]", "copy all of them into one file"),
         ("model_list: []", "no entry of `model_list` could be carried over"),
         ("model_list: [", "config.yaml:1: not YAML"),
         ("- a", "must be a mapping"),

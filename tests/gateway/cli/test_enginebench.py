@@ -109,7 +109,7 @@ def test_failures_are_status_1_and_named(engine):
         (("--usd-per-hour", "-1"), "above 0"),
         (("--trace", "none.csv"), "No such file"),
         (("--key-env", "NOT_SET_ANYWHERE"), "is not set"),
-        (("--out", "/none/bench.json"), "cannot be written"),
+        (("--out", "/none/bench.json"), "cannot write /none/bench.json"),
         (("--plot", "/"), "is a folder"),
         ((), "nothing answers there"),
     ],

@@ -162,7 +162,10 @@ def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
     answer = engine("restart", "pool:main/1", "--timeout", "60s")
     words.publish()
     assert answer.exit_code == 1
-    assert "pool:main/1 is stopped for good: this vLLM has no flag --max-mod" in answer.stderr
+    assert (
+        "engine pool:main/1 has failed and is not restarted: this vLLM has no flag --max-mod"
+        in answer.stderr
+    )
     assert [entry["override"] for entry in json.loads(engine("status", "--json").stdout)] == [
         None
     ] * 2
@@ -194,7 +197,7 @@ def test_its_log_is_shown(served, engine) -> None:
         (("status",), "no gateway runs on"),
         (("drain", "pool:main"), "no gateway runs on"),
         (("restart", "pool:main"), "no gateway runs on"),
-        (("logs", "pool:main"), "breakeven serve` makes it"),
+        (("logs", "pool:main"), "breakeven serve`, which makes it"),
     ],
 )
 def test_without_a_running_host_it_says_so(make_host, words, said) -> None:
@@ -208,7 +211,7 @@ def test_an_unknown_engine_is_named_with_those_there_are(served, engine) -> None
     for verb in ("drain", "restart"):
         answer = engine(verb, "pool:other")
         assert answer.exit_code == 1
-        assert "there is no engine pool:other; there are pool:main/0, pool:main/1" in answer.stderr
+        assert "there is no engine `pool:other`; the engines are pool:main/0, " in answer.stderr
     assert "is not an engine of this gateway" in engine("logs", "pool:other").stderr
 
 

@@ -162,7 +162,10 @@ def test_a_comparison_that_failed_says_why_and_writes_none(words, ends_with, tmp
         (("--compare", "kv"), "--compare: kv is one of default, fp8, not "),
         (("--compare", "kv=default"), "--compare: these are vLLM's defaults"),
         (("--engine", "nowhere"), "breakeven engine install"),
-        (("--out", "/none/profile.json"), "/none/profile.json: cannot be written"),
+        (
+            ("--out", "/none/profile.json"),
+            "cannot write /none/profile.json: its folder does not exist",
+        ),
         (("--flags", "--max-model-len '4096"), "--flags: No closing quotation"),
     ],
 )

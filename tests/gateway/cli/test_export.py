@@ -99,7 +99,8 @@ def test_an_empty_export_is_told_where_no_file_is_named(export) -> None:
     answer = export(*SPAN, "--team", "nope")
     assert answer.exit_code == 0, answer.stderr
     assert table(answer.stdout_bytes.decode()) == []
-    assert "0 rows" in answer.stderr
+    assert "0 rows: the ledger has no attempt of team `nope` from " in answer.stderr
+    assert " UTC; --to names a later end" in answer.stderr
 
 
 def test_focus_adds_up_to_bills_and_charges(export, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_pause_is_held_until_it_is_taken_back(breakeven) -> None:
     assert breakeven("fleet", "resume", "a").stdout == "Pool a is planned again.\n"
     again = breakeven("fleet", "resume", "a")
     assert (again.exit_code, again.stderr) == (
-        1, "breakeven: pool a is not paused; `breakeven fleet status` shows what is\n",
+        1, "breakeven: pool a is not paused; `breakeven fleet status` lists paused pools\n",
     )  # fmt: skip
     assert "All pools are paused" in breakeven("fleet", "pause").stdout
 
@@ -131,8 +131,8 @@ def test_a_pool_that_does_not_size_itself_is_named(breakeven) -> None:
 def test_before_a_plan_it_says_so(breakeven) -> None:
     breakeven("fleet", "pause", "a")
     assert "No plan was made yet: what" in breakeven("fleet", "status").stdout
-    assert "a: no plan was made yet." in breakeven("fleet", "plan").stdout
-    assert "Nothing was started or stopped" in breakeven("fleet", "explain", "a").stdout
+    assert "a: the pool has no plan yet." in breakeven("fleet", "plan").stdout
+    assert "No engine was started or stopped" in breakeven("fleet", "explain", "a").stdout
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])

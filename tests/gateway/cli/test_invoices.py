@@ -111,11 +111,11 @@ def test_nothing_is_posted_without_a_yes(run, file):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("import", "FILE"), "say whose invoice it is"),
+        (("import", "FILE"), "name the sender of the invoice"),
         (("import", "FILE", "--provider", "nobody"), "no provider `nobody`"),
         (("import", "FILE", "--pool", "nobody"), "no pool `nobody`"),
         (("import", "FILE", "--provider", "openai", "--format", "xls"), "no format `xls`"),
-        (("import", "missing.csv", "--provider", "openai"), "cannot be read"),
+        (("import", "missing.csv", "--provider", "openai"), "cannot read the invoice missing.csv"),
         (("show", "7"), "there is no invoice 7"),
         (("show", "7", "--by", "week"), "`--by week`"),
         (("show", "7", "--project", "p1"), "write PROJECT=TEAM"),

@@ -140,7 +140,7 @@ def test_what_cannot_be_drained_is_named(cli, tmp_path, journals, monkeypatch) -
     monkeypatch.setattr("ledger.journals.reader.JournalReader.read", fail)
     status, said = cli("drain")
     assert status == 1
-    assert "not wholly in the books" in said.replace("\n", " ")
+    assert "not completely in the ledger" in said.replace("\n", " ")
     assert "Input/output error: segment. Put that right, then drain again." in said
     monkeypatch.undo()
     assert cli("drain")[0] == 0

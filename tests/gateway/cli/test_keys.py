@@ -92,7 +92,7 @@ def test_a_key_carries_its_tags(keys, made, tmp_path):
     assert tags == {"app": "web", "centre": "a=b"}
     answer = keys("create", "--name", "app", "--tag", "web")
     assert answer.exit_code == 1
-    assert "`web` is not a `NAME=VALUE`" in answer.output
+    assert "invalid --tag `web`: write NAME=VALUE" in answer.output
 
 
 def test_what_a_person_sees_begins_with_the_token(keys):

@@ -404,7 +404,7 @@ def test_adjustments_to_bills_are_a_line_and_in_the_total(ledger, url):
 
 def test_each_flag_has_one_sum_over_its_targets(ledger, url):
     said = " ".join(ledger("report").stdout.split())
-    assert "No attempt carries a flag." in said
+    assert "No attempt has a flag." in said
     engine = make_engine(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE attempts SET flag = 'lost'"))

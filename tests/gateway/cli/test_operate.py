@@ -44,7 +44,7 @@ def test_a_target_is_taken_out_and_put_back(breakeven) -> None:
         0, "pool:a/1: nothing is held over it.",
     )  # fmt: skip
     assert json.loads(breakeven("target", "list", "--json").stdout)["overrides"] == []
-    assert "Nothing is held" in breakeven("target", "list").stdout
+    assert "No override is active" in breakeven("target", "list").stdout
 
 
 def test_a_route_is_forced_and_released(breakeven) -> None:
@@ -53,22 +53,22 @@ def test_a_route_is_forced_and_released(breakeven) -> None:
     assert (item["model"], item["says"]) == ("*", "api")
     assert "all models" in breakeven("route", "list").stdout
     assert breakeven("route", "release").exit_code == 0
-    assert breakeven("route", "list").stdout == "Policies alone decide.\n"
+    assert breakeven("route", "list").stdout == "No route is forced.\n"
 
 
 def test_who_is_left_without_a_target_is_told(breakeven) -> None:
     breakeven("route", "force", "own")
     answer = breakeven("target", "disable", "pool:a")
     assert answer.exit_code == 0
-    assert "`chat` has no target left" in answer.stderr
+    assert "model `chat` has no enabled target" in answer.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("target", "disable", "pool:b"), "there is no target pool:b"),
-        (("target", "disable", "pool:a", "--for", "soon"), "soon is not a span of time"),
-        (("target", "enable", "pool:a"), "pool:a is not disabled"),
+        (("target", "disable", "pool:b"), "there is no target `pool:b`"),
+        (("target", "disable", "pool:a", "--for", "soon"), "invalid duration `soon`: write 90s"),
+        (("target", "enable", "pool:a"), "target `pool:a` is not disabled"),
         (("route", "force", "api", "--model", "x"), "no model named `x`"),
         (("route", "release"), "is not forced"),
     ],

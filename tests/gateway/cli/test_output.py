@@ -62,7 +62,7 @@ def test_an_output_that_cannot_be_written_is_one_line(as_json, monkeypatch, capf
             emit({"n": 1}, as_json=as_json, show=lambda out: out.print("a table"))
         monkeypatch.undo()
     assert capfd.readouterr().err == (
-        "breakeven: the output cannot be written: No space left on device\n"
+        "breakeven: cannot write the output: No space left on device\n"
     )
 
 

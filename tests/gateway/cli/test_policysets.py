@@ -90,7 +90,7 @@ def test_every_fault_of_a_set_is_told_and_nothing_changes(policy, given, command
 def test_nobody_is_asked_where_nobody_sits(policy, given) -> None:
     answer = policy("apply", given(CALM), typed="y\n")
     assert answer.exit_code == 1
-    assert "say --yes" in answer.stderr
+    assert "use --yes" in answer.stderr
     assert policy("show").exit_code == 0
     assert json.loads(policy("history", "--json").stdout) == []
 
@@ -108,13 +108,13 @@ def test_a_difference_is_shown_without_being_stored(policy, given) -> None:
 def test_there_must_be_something_to_go_back_to(policy, given) -> None:
     policy("apply", given(CALM), "--yes")
     policy("rollback", "--yes")
-    assert "there is no set 9" in policy("rollback", "9", "--yes").stderr
+    assert "there is no policy set 9" in policy("rollback", "9", "--yes").stderr
     assert "No such file" in policy("apply", "none.yaml", "--yes").stderr
 
 
 @pytest.mark.parametrize(
     ("words", "status", "said"),
-    [((), 0, "fits"), (("--strict",), 1, "does not pass --strict: 1 warning")],
+    [((), 0, "is valid"), (("--strict",), 1, "does not pass --strict: 1 warning")],
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_warnings_fail_when_they_are_asked_to(policy, given, words, status, said, form) -> None:

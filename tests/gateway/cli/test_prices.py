@@ -113,7 +113,7 @@ def test_a_target_is_shown_at_the_price_that_its_requests_cost(host):
         assert answer.exit_code == 0, answer.output
         assert f"{target} (priced as {name}): version" in answer.stdout
         assert "missing" not in answer.stdout
-        assert ("requests there ask for the tier flex" in answer.stdout) == ("flex" in target)
+        assert ("service tier of its requests: flex" in answer.stdout) == ("flex" in target)
         found = json.loads(host("show", target, "--json").stdout)
         assert (found["asked"], found["name"]) == (target, name)
         assert found["tier"] == ("flex" if "flex" in target else None)
@@ -138,7 +138,7 @@ def test_check_ends_with_0_for_nothing_and_1_for_a_doubt(host, monkeypatch):
     day = time.strptime("2026-11-21", "%Y-%m-%d")
     monkeypatch.setattr("gateway.clock.time.time_ns", lambda: int(time.mktime(day)) * 10**9)
     answer = host("check")
-    assert (answer.exit_code, answer.stdout.strip()) == (0, "3 prices: no doubts.")
+    assert (answer.exit_code, answer.stdout.strip()) == (0, "3 prices checked: no findings.")
     stale = DEAL.replace("2026-11-01", "2026-01-01").replace("contract 17", "")
     assert host("import", "--from", deal(host, stale), "--yes").exit_code == 0
     document = asked(host, "check")
@@ -179,7 +179,10 @@ def test_an_import_needs_a_yes(host):
     before = stored_prices(host.ledger)
     answer = host("import", "--from", deal(host))
     assert answer.exit_code == 1
-    assert "There is no terminal to ask on: look with `diff`, then use --yes" in answer.stderr
+    assert (
+        "There is no terminal for a confirmation: review with `breakeven prices "
+        "diff`, then use --yes"
+    ) in answer.stderr
     assert stored_prices(host.ledger) == before
 
 
@@ -327,7 +330,7 @@ def test_thoughts_beside_the_limit_are_told(host):
     assert "reasoning: outside `max_tokens`, at most 65536 tokens a choice" in words
     assert asked(host, "show", "acme/open")["max_reasoning"] is None
     words = " ".join(host("show", "acme/open").stdout.split())
-    assert "reasoning: outside `max_tokens`, as long as its longest answer" in words
+    assert "reasoning: outside `max_tokens`, at most as many tokens as its longest answer" in words
 
 
 def test_how_pictures_are_counted_is_told(host):
@@ -337,5 +340,8 @@ def test_how_pictures_are_counted_is_told(host):
     file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {prices}")
     assert host("import", "--from", str(file), "--yes").exit_code == 0
     assert asked(host, "show", "acme/sees")["image_tokens"] == "qwen-28"
-    assert "pictures of a prompt: counted by `qwen-28`" in host("show", "acme/sees").stdout
+    assert (
+        "image tokens of a prompt: counted by the rule `qwen-28`"
+        in host("show", "acme/sees").stdout
+    )
     assert asked(host, "show", "acme/blind")["image_tokens"] is None

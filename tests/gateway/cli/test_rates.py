@@ -94,9 +94,15 @@ def test_an_older_day_of_a_currency_is_noted_and_the_newer_one_stays(rates) -> N
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (("enter", "b", "--source", "s"), "there is no pool `b` in the configuration"),
-        (("enter", "a", "--source", "s", "--usd-per-hour", "x"), "x is not a number"),
-        (("enter", "a", "--source", "s", "--since", "soon"), "soon is not a day: write YYYY-MM-DD"),
+        (("enter", "b", "--source", "s"), "the configuration has no pool `b`: name one of `pools`"),
+        (
+            ("enter", "a", "--source", "s", "--usd-per-hour", "x"),
+            "invalid number `x`: write digits, for example 2.50",
+        ),
+        (
+            ("enter", "a", "--source", "s", "--since", "soon"),
+            "invalid date `soon`: write YYYY-MM-DD",
+        ),
         (("withdraw", "a"), "no rate is entered for pool `a`"),
     ],
 )

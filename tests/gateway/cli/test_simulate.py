@@ -68,8 +68,8 @@ def test_one_set_as_a_table(simulate) -> None:
         (("--trace", "trace.csv", "--ledger", "last-7-days"), "either --trace FILE or"),
         (("--trace", "none.csv"), "none.csv: No such file"),
         (("--trace", "trace.csv"), "say --engine chat=PROFILE"),
-        (("--trace", "trace.csv", "--engine", "chat"), "say POOL=PROFILE"),
-        (("--trace", "trace.csv", "--engine", "chat=fast"), "neither a profile nor a file"),
+        (("--trace", "trace.csv", "--engine", "chat"), "write POOL=PROFILE"),
+        (("--trace", "trace.csv", "--engine", "chat=fast"), "name a profile or a file"),
         (("--trace", "trace.csv", "--engine", "x=h100-llama-3.1-8b-fp8"), "no pool `x`"),
         (("--trace", "trace.csv", "--model", "x", *ENGINE), "there is no model `x`"),
         (("--trace", "trace.csv", "--model", "a", "--model", "b"), "without FROM= is enough"),
@@ -156,5 +156,5 @@ def test_what_went_wrong_there_is_one_line(there) -> None:
 def test_a_file_of_traffic_stays_here(there, words) -> None:
     answer = simulate_there(*words)
     assert answer.exit_code == 1
-    assert "knows its own traffic alone" in answer.stderr
+    assert "with --gateway only its own recorded traffic can be simulated" in answer.stderr
     assert there[0] == []

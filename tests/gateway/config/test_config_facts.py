@@ -50,7 +50,7 @@ def test_the_sound_file_has_no_faults():
     ("before", "after", "said"),
     [
         ("type: NVIDIA H200", "type: H300",
-         "pools.own.gpu.type: no GPU named `H300` is known: name another, or say its `usd_per"),
+         "pools.own.gpu.type: no GPU named `H300` is known: name another, or set its `usd_per"),
         ("type: NVIDIA H200", "type: A100", "did you mean `A100-40GB` or `A100-80GB` or"),
         ("type: NVIDIA H200", "type: Abacus", "; `breakeven engine list` has the names"),
         ("type: NVIDIA H200", "type: Abacus, usd_per_hour: 1", None),
@@ -119,7 +119,7 @@ def test_wrong_paths_are_told_where_they_are_named():
 
 def test_nothing_served_is_said_with_the_smallest_configuration():
     (fault,) = found("")
-    assert "nothing is served" in fault
+    assert "no model is configured, so nothing is served" in fault
     assert SMALLEST in fault
     smallest = f"{{{SMALLEST}}}"
     assert parse(smallest, name="copied").models

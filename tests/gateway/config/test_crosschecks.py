@@ -38,7 +38,7 @@ def test_the_sound_file_has_no_faults():
     ("before", "after", "said"),
     [
         ("{api_key_env: OPENAI_API_KEY}", "{api_key_env: K, kind: anthropic, tier: flex}",
-         "providers.openai.tier: Anthropic's Messages have no tier to ask for"),
+         "providers.openai.tier: Anthropic's Messages have no service tier"),
         ('"openai/*": pass', '"acme/*": pass', "models.acme/*: no provider named `acme`"),
         ('"openai/*": pass', "openai: pass", "models.openai: a pass-through model is named after"),
         ("same_as: chat}", "same_as: chatt}",

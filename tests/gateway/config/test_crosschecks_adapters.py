@@ -22,7 +22,7 @@ def faults(models: dict, engine: dict) -> list[str]:
          "the pool `bare` has no adapter `sql`"),
         ({"m": {"targets": ["openai/x"], "adapter": "sql"}}, {}, "an adapter is served by pools"),
         ({"sql": {"targets": ["pool:tiny"]}}, {"adapters": {"sql": "/a"}},
-         "`sql` is an adapter of the pool `tiny`, too: say `adapter: sql`"),
+         "`sql` is also an adapter of the pool `tiny`: write `adapter: sql`"),
         ({}, {"adapters": {"tiny": "/a"}}, "`tiny` is what the engine calls the model itself"),
         ({}, {"adapters": {"a=b": "/a"}}, "leave out `=` and `,`"),
     ],

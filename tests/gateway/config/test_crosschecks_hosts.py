@@ -123,7 +123,8 @@ def test_the_sound_file_has_no_faults():
         ("server: {port: 8080", "server: {host: 10.1.1.1, port: 9000", None),
         ("dashboard: {enabled: true, port: 8501", "dashboard: {port: 9000", None),
         ("dashboard: {enabled: true, port: 8501", "dashboard: {enabled: true, host: 0.0.0.0",
-         "dashboard.host: is reached from elsewhere: `dashboard.access_file` says who may look"),
+         ("dashboard.host: can be reached from other machines: name the people who "
+"may sign in by `dashboard.access_file`")),
         ("dashboard: {enabled: true, port: 8501",
          "dashboard: {enabled: true, host: 0.0.0.0, access_file: access.toml", None),
         ("server: {port: 8080", "server: {port: 0", None),
@@ -133,7 +134,7 @@ def test_the_sound_file_has_no_faults():
         ("postgresql+psycopg://me:hunter2@db", "postgresql://me:a@b:hunter2@db",
          "ledger.url: must be a URL like"),
         ("since: 2026-11-01", "since: 2026-11-02",
-         "pools.a.gpu.until: the contract ends before it begins: since 2026-11-02 is after"),
+         "pools.a.gpu.until: the contract ends before it starts: `since` 2026-11-02 is after"),
         ("stale_s: 10", "stale_s: 0.5", "telemetry.stale_s: must be more than scrape_s (0.5)"),
         ("connect_s: 5", "connect_s: 901", "warning: server.timeouts.connect_s: is never reached"),
         ("port: 8080,", "port: 8080, idempotency: {replay: {enabled: true}},",

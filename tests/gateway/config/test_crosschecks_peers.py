@@ -16,9 +16,9 @@ GOOD = {"listen": "0.0.0.0:9444", "hosts": ["b:9444"], "secret_env": "S"}
         ({}, []),
         (GOOD, []),
         ({"listen": None, "hosts": [], "secret_env": None}, []),
-        (GOOD | {"hosts": []}, ["listen: is of no use", "secret_env: is of no use"]),
-        ({"hosts": ["b:9444"]}, ["listen: is needed", "secret_env: is needed"]),
-        (GOOD | {"listen": "0.0.0.0:8080"}, ["listen: port 8080 is `server.port`"]),
+        (GOOD | {"hosts": []}, ["listen: has no effect", "secret_env: has no effect"]),
+        ({"hosts": ["b:9444"]}, ["listen: is required", "secret_env: is required"]),
+        (GOOD | {"listen": "0.0.0.0:8080"}, ["listen: port 8080 is also `server.port`"]),
         (GOOD | {"listen": "0.0.0.0:70000"}, ["listen: no port is beyond 65535"]),
         (GOOD | {"hosts": ["b:70000"]}, ["hosts.0: `b:70000`: no port"]),
         (GOOD | {"hosts": ["b:1", "c:1", "b:1"]}, ["hosts.2: `b:1` is stated twice"]),
@@ -38,7 +38,7 @@ def test_the_dashboards_port_is_taken_while_there_is_one() -> None:
     shown = [
         fault.message for fault in check_peers(Settings(peers=at, dashboard={"enabled": True}))
     ]
-    assert shown == ["port 8501 is `dashboard.port`, too: name another"]
+    assert shown == ["port 8501 is also `dashboard.port`: name another"]
     assert not list(check_peers(Settings(peers=at, dashboard={"enabled": False})))
 
 
@@ -52,5 +52,5 @@ def test_all_engines_fit_into_a_message() -> None:
 
 
 def test_every_start_refuses_it_with_its_line() -> None:
-    with pytest.raises(ConfigError, match=r"peers\.secret_env.*is needed"):
+    with pytest.raises(ConfigError, match=r"peers\.secret_env.*is required"):
         parse("peers:\n  listen: 0.0.0.0:9444\n  hosts: [b:1]\n", name="t")

@@ -48,11 +48,11 @@ def test_the_sound_file_has_no_faults():
     ("before", "after", "said"),
     [
         ("prompt_tokens > 100", "prompt_tokens >", "policies[0].match.when: the condition at 1:"),
-        ("prompt_tokens > 100", "tenant > 100", "the condition knows no `tenant`; facts are"),
+        ("prompt_tokens > 100", "tenant > 100", "the condition has no fact `tenant`; facts are"),
         ("has(tags.app)", 'tags.app == "x"', "warning: policies[0].match.when: cannot be told of"),
         ("has(tags.app)", "has(tags.app) && tags.app == 1",
          "warning: policies[0].match.when: `tags.app` is text, and never equal to `1`"),
-        ("name: night", "name: default", "warning: policies[0].name: `default` is told of"),
+        ("name: night", "name: default", "warning: policies[0].name: `default` marks requests"),
         ("Europe/Berlin", "Europe/Berlim", "times[0].timezone: `Europe/Berlim` is not an IANA"),
         ('"06:00"', "22:00", "times[0].ends: `22:00` to `22:00` is not a time"),
         ('candidates: ["pool:own", ', 'candidates: ["pool:owm", "pool:own", ',
@@ -72,11 +72,12 @@ def test_the_sound_file_has_no_faults():
          "warning: policies[2]: never used: `watch` above it matches every request"),
         ("{name: last}", """{name: rest, match: {models: [chat]}}
   - {name: last, match: {models: [chat], teams: [search]}}""",
-         "warning: policies[3]: never used: `rest` above it matches all that this one does"),
+         ("warning: policies[3]: never used: `rest` above it matches all requests "
+"that this one matches")),
         ("{name: last}", "{name: second, shadow: true, match: {teams: [search]}}\n  - {name: last}",
          "warning: policies[2]: never used: `watch` above it matches every request"),
         ("{name: last}", "{name: last, queue_ms: 500}",
-         "warning: policies[2].queue_ms: nothing waits: `otherwise` is `reject`; say"),
+         "warning: policies[2].queue_ms: has no effect, because `otherwise` is `reject`: set"),
         ("{name: last}", '{name: last, candidates: ["openai/smal"]}',
          "policies[2].candidates[0]: `openai/smal` is not a target of this policy's models; did"),
         ("name: watch", "name: night", "policies[1].name: policy names must be unique"),

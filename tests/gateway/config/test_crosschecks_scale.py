@@ -44,9 +44,9 @@ def test_the_sound_file_has_no_faults():
          "pools.a.scale.interruptions_per_day: is of `billing: spot`, and `billing` is `second`"),
         ("max: 4", "max: 0", "pools.a.scale.max: must be at least 1"),
         ("scale: {max: 4", "roles: {prefill: 1, decode: 3}\n    scale: {max: 4",
-         "pools.a.scale: a pool with `roles` keeps the engines that these"),
+         "pools.a.scale: a pool with `roles` has a fixed number of engines"),
         ("max: 4", "max: 5", "pools.a.scale.max: 5 is more than the pool's 4 engines"),
-        (", usd_per_hour: 3", "", "pools.a.scale.rent_usd_per_hour: is needed"),
+        (", usd_per_hour: 3", "", "pools.a.scale.rent_usd_per_hour: is required"),
         (", billing: on_demand", "", "pools.a.gpu.billing: `reserved` hours are paid whether"),
         ("replicas: 4", ENDPOINTS + "}\n    gpu: {type: H200, usd_per_hour: 3, "
          "billing: on_demand}\n    scale: {max: 1, mode: act}\n  b:\n    engine: {model: /m, "
@@ -68,12 +68,12 @@ def test_each_fault_is_said_where_it_is(before, after, said):
 @pytest.mark.parametrize(
     ("actuator", "said"),
     [
-        ("{kind: command}", "actuator.argv: is needed"),
+        ("{kind: command}", "actuator.argv: is required"),
         ("{kind: keda, name: vllm}", "actuator.kind: `keda` asks how many engines to run: set"),
-        ("{kind: keda}", "actuator.name: is needed"),
+        ("{kind: keda}", "actuator.name: is required"),
         ("{kind: command, argv: [/bin/x], name: vllm}", "actuator.name: is of `kind: kubernetes`"),
         ("{kind: command, argv: [rent]}", "actuator.argv: `rent` has no full path"),
-        ("{kind: kubernetes}", "actuator.name: is needed"),
+        ("{kind: kubernetes}", "actuator.name: is required"),
         ("{kind: kubernetes, name: vllm, argv: [/bin/x]}", "actuator.argv: is of `kind: command`"),
     ],
 )

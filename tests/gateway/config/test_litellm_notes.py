@@ -119,15 +119,15 @@ def test_what_a_pattern_of_models_states_beyond_its_provider_is_lost_by_name() -
 @pytest.mark.parametrize(
     ("name", "said", "unsaid"),
     [
-        ("max_parallel_requests", "nothing counts requests under way", "state it in `limits`"),
-        ("global_max_parallel_requests", "nothing counts requests under way", "state it in"),
+        ("max_parallel_requests", "concurrent requests are not limited", "state it in `limits`"),
+        ("global_max_parallel_requests", "concurrent requests are not limited", "state it in"),
         ("max_response_size_mb", "`max_tokens`", "state it in `limits`"),
-        ("allowed_routes", "every path that models answer", "--model"),
-        ("upperbound_key_generate_params", "`key:*`", "check anything else"),
-        ("default_key_generate_params", "`key:*`", "check anything else"),
+        ("allowed_routes", "every inference path", "--model"),
+        ("upperbound_key_generate_params", "`key:*`", "checks keys only"),
+        ("default_key_generate_params", "`key:*`", "checks keys only"),
         ("default_team_settings", "`team:NAME`", "every key may use"),
         ("default_team_params", "`team:NAME`", "every key may use"),
-        ("rpm_limit", "state it in `limits`", "under way"),
+        ("rpm_limit", "state it in `limits`", "concurrent requests"),
         ("models", "every key may use the model", "`team:NAME`"),
     ],
 )
@@ -143,6 +143,6 @@ def test_a_variable_that_states_something_else_is_to_be_set() -> None:
     note = adapted_note("here", "aws_region_name", "eu-central-1", {"AWS_REGION_NAME": "us-east-1"})
     assert note.rank() == "error"
     assert note.text.endswith(
-        "AWS_REGION_NAME, which does not state the same where this runs: set it here and where "
+        "AWS_REGION_NAME, which has another value or none here: set it for this command and where "
         "`breakeven serve` starts"
     )

@@ -120,7 +120,7 @@ def test_timeouts_are_a_models_own_and_a_fallback_keeps_its_own() -> None:
                 "context_window_fallbacks": [{"c": ["b"]}],
             },
             "error",
-            "than these stages do after errors in this order: a: failure, b: content_policy",
+            "other targets than the stages: a: failure, b: content_policy",
         ),
     ],
 )

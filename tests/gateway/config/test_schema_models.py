@@ -40,7 +40,7 @@ def test_stages_are_read_in_their_order() -> None:
     ("rest", "line", "told"),
     [
         ("then: [{after: failure}]", 8, "then[0].targets: at least one is needed"),
-        ("then:\n- {targets: [a/x]}", 9, "`a/x` is asked before"),
+        ("then:\n- {targets: [a/x]}", 9, "`a/x` is already one of `targets`"),
         ("then:\n- {targets: [b/x, b/x]}", 9, "stated twice"),
         ("then:\n- {targets: [c/x]}", 9, "no provider named `c`"),
         ("then:\n- {targets: ['pool:p']}", 9, "no pool named `p`"),

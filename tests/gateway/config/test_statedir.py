@@ -109,7 +109,8 @@ def test_one_at_a_time_and_the_holder_is_named(tmp_path):
         hold(settings(tmp_path))
     place = tmp_path / "state"
     assert str(caught.value) == (
-        f"state_dir: {place} is in use by another `breakeven` (process {os.getpid()})"
+        f"state_dir: {place} is in use by another `breakeven` (process "
+        f"{os.getpid()}): stop it first"
     )
     held.release()
     held.release()

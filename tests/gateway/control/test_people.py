@@ -66,7 +66,7 @@ def test_who_is_not_in_it_is_let_in_nowhere(access, name) -> None:
 
 def test_a_file_that_cannot_be_read_lets_nobody_in(access) -> None:
     access.path.write_text("wat")
-    with pytest.raises(RequestError, match="Nobody is let in"):
+    with pytest.raises(RequestError, match="The access file is invalid, so nobody can sign in"):
         identity(SignedInPeople(access, lambda: KEY), "ada@example.com")
 
 
@@ -100,7 +100,7 @@ def test_roles_hold_more_and_more_and_nobody_asks_a_model() -> None:
 
 
 def test_no_word_is_heard_without_a_key_of_this_gateway(access) -> None:
-    for key, words in ((None, "no key"), (b"x" * 32, "not made for this request")):
+    for key, words in ((None, "no dashboard key"), (b"x" * 32, "not made for this request")):
         with pytest.raises(RequestError, match=words) as refused:
             identity(SignedInPeople(access, lambda key=key: key), "ada@example.com")
         assert refused.value.row.status == 401
@@ -141,7 +141,7 @@ def test_the_body_is_the_one_that_was_vouched_for(parts) -> None:
 
 def test_the_key_is_read_at_each_request(tmp_path) -> None:
     people = people_of(Settings(state_dir=str(tmp_path)), Clock())
-    with pytest.raises(RequestError, match="no key"):
+    with pytest.raises(RequestError, match="no dashboard key"):
         identity(people, None)
     (tmp_path / KEY_FILE).write_bytes(KEY)
     assert identity(people, None).key_id == OPEN

@@ -24,7 +24,7 @@ def engine(tmp_path):
 
 def test_there_and_back_again(engine):
     assert policy_changes.policies_document(engine, SETTINGS)[0]["set"] == 0
-    with pytest.raises(policy_changes.PolicyChangeError, match="nothing to take back"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="there is no earlier policy set"):
         policy_changes.previous_policies(engine, SETTINGS, None, to_file=False)
     calm = policy_changes.parse_change(CALM, SETTINGS, "x")
     assert policy_changes.diff_lines(engine, SETTINGS, calm.new)[-2:] == [
@@ -62,9 +62,12 @@ def test_there_and_back_again(engine):
 def test_who_has_not_seen_the_newest_is_told(engine):
     calm = policy_changes.parse_change(CALM, SETTINGS, "x")
     policy_changes.activate_policies(engine, calm, ANN)
-    with pytest.raises(policy_changes.PolicyConflict, match="set 1 is in force, not 0"):
+    with pytest.raises(
+        policy_changes.PolicyConflict,
+        match="policy set 1 is in force, but this change was made from set 0",
+    ):
         policy_changes.activate_policies(engine, calm, ANN, follows=0)
-    with pytest.raises(policy_changes.PolicyChangeError, match="no set 9"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="no policy set 9"):
         policy_changes.previous_policies(engine, SETTINGS, 9, to_file=False)
 
 
@@ -78,7 +81,8 @@ def test_back_to_the_file_by_its_number_and_never_to_two_at_once(engine):
         engine, SETTINGS, 0, to_file=True
     ) == policy_changes.PolicySetChange(SETTINGS, None)
     with pytest.raises(
-        policy_changes.PolicyChangeError, match="either set 1, or those of the configuration file"
+        policy_changes.PolicyChangeError,
+        match="name either policy set 1 or `--to-file` ",
     ):
         policy_changes.previous_policies(engine, SETTINGS, 1, to_file=True)
 
@@ -105,7 +109,9 @@ def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
 
 
 def test_a_faulty_set_is_told_whole():
-    with pytest.raises(policy_changes.PolicyChangeError, match="cannot be used: 1 error"):
+    with pytest.raises(
+        policy_changes.PolicyChangeError, match="the policy set is invalid: 1 error"
+    ):
         policy_changes.parse_change("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
     told = policy_changes.check_document(
         examine_set("policies: [{name: x, match: {when: '('}}]", SETTINGS, "x")

@@ -15,5 +15,5 @@ def test_a_folder_gets_text_and_json(tmp_path) -> None:
     assert (tmp_path / "new" / "weekly-2026-11-09.txt").read_text() == REPORT["text"]
     assert json.loads((tmp_path / "new" / "weekly-2026-11-09.json").read_text()) == REPORT
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotTaken, match="cannot be written"):
+    with pytest.raises(NotTaken, match="cannot write to the folder"):
         write_report(tmp_path / "file", "weekly", REPORT)

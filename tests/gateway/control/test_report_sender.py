@@ -92,7 +92,8 @@ def test_what_is_not_taken_is_sent_again_after_its_lease(ledger, tmp_path, caplo
     sender = sender_of(ledger, clock, tmp_path, folder=None)
     hook.status = 503
     look(sender, hook)
-    assert "the webhook of report weekly answered 503" in caplog.text
+    assert "the webhook of report weekly: delivery failed message=" in caplog.text
+    assert "status=503" in caplog.text
     assert "s3cret" not in caplog.text
     look(sender, hook)
     assert len(hook.heard) == 1, "it waits"
@@ -166,7 +167,7 @@ def test_a_report_that_cannot_be_made_ends_nothing_and_others_go_out(
     look(sender, hook)
     (heard,) = hook.heard
     assert heard["name"] == "whole"
-    assert "report broken cannot be made: ZeroDivisionError" in caplog.text
+    assert "report failed report=broken error=ZeroDivisionError" in caplog.text
 
 
 def test_mail_that_one_of_several_refuses_is_not_sent_to_all_again(

@@ -60,7 +60,7 @@ def test_with_the_host_down(host, patiently) -> None:
     host.start()
     patiently(lambda: finished(host) == host.answered - 1, 40)
     log = (host.state / "logs" / "ledger-writer.log").read_text()
-    assert "journal damaged" in log
+    assert "a journal is damaged" in log
     patiently(lambda: host.metric("breakeven_journal_findings") >= 1, 20)
     assert host.get("/readyz").status_code == 200
     verified = ledger(host, "verify")

@@ -58,10 +58,10 @@ async def test_what_is_no_event_is_said_once_and_does_no_harm(tmp_path, caplog) 
                     await asyncio.sleep(0.01)
                 await told(socket, memory, CLEARED)
     assert len(caplog.records) == 1
-    assert "not a KV event" in caplog.text
+    assert "invalid KV event" in caplog.text
 
 
 async def test_an_address_that_cannot_be_is_said(caplog) -> None:
     with caplog.at_level(logging.WARNING):
         await listen("pool:a/0", "ipc:///no/such/folder/*", PrefixMemory(), Clock())
-    assert "no KV events from" in caplog.text
+    assert "cannot subscribe to KV events" in caplog.text

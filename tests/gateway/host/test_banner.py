@@ -54,7 +54,9 @@ def test_serve_says_where_gateway_and_dashboard_answer(settings):
     assert address_lines(on, at) == [
         "gateway on http://127.0.0.1:9000/v1", "dashboard on http://127.0.0.1:9001",
     ]  # fmt: skip
-    assert address_lines(off, at)[1] == "dashboard off: `dashboard.enabled: true` starts it"
+    assert (
+        address_lines(off, at)[1] == "dashboard is off: set `dashboard.enabled: true` to start it"
+    )
 
 
 def test_every_simulated_part_is_named(settings):

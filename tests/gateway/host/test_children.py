@@ -88,7 +88,10 @@ async def test_one_that_the_machine_has_no_room_for_is_started_when_it_has(
     await until(lambda: len(exits) == 2)
     assert exits == [("child", children.NOT_STARTED)] * 2
     assert (child.lives, child.pid) == (0, None)
-    assert f"child could not be started: [Errno 17] File exists: '{tmp_path}/logs'" in caplog.text
+    assert (
+        f"process was not started name=child error=[Errno 17] File exists: '{tmp_path}/logs'"
+        in caplog.text
+    )
     (tmp_path / "logs").unlink()
     await up(child)
     assert child.lives == 1

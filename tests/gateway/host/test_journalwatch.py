@@ -37,7 +37,7 @@ async def test_the_parent_says_each_change_once(monkeypatch) -> None:
     await asyncio.gather(task, return_exceptions=True)
     assert len(said) == 4
     assert stalled in said[2]
-    assert said[3] == "all journals are read again"
-    assert "journal takes no new work" in said[0]
+    assert said[3] == "ready: all journals can be read again"
+    assert "journal rejects new records" in said[0]
     assert "logs/worker-*" in said[0]
     assert "again" in said[1]

@@ -66,7 +66,10 @@ def test_what_could_not_be_stored_is_stored_later_and_once(books, backlog, away,
             away["away"] = False
             assert stored(books) == [(0, "0"), (0, "1")]
     assert stored(books) == [(second, n) for second in range(0, 60, 10) for n in ("0", "1")]
-    assert "samples of 2 engines were not stored, 3 rounds wait: connection refused" in caplog.text
+    assert (
+        "engine samples were not stored engines=2 waiting_rounds=3 error=connection refused"
+        in caplog.text
+    )
 
 
 def test_a_database_that_is_locked_is_a_ledger_that_is_away(books, tmp_path, monkeypatch) -> None:
@@ -100,7 +103,7 @@ def test_samples_of_an_hour_that_may_be_packed_are_given_up_and_leave_a_marked_g
     backlog.add(taken(3_600, "loading"))
     assert backlog.flush(NOON_US + 3_600 * S + 545 * S)
     assert stored(books) == [(3_590, "0"), (3_590, "1"), (3_600, "0"), (3_600, "1")]
-    assert "samples are given up" in caplog.text
+    assert "engine samples are discarded" in caplog.text
 
 
 @pytest.mark.parametrize("after", ["loading", "draining", "down", "healthy"])

@@ -187,7 +187,7 @@ def second_refused(host) -> None:
     assert answer.returncode == 1
     assert answer.stderr.splitlines()[-1] == (
         f"breakeven: state_dir: {host.state} is in use by another `breakeven` "
-        f"(process {host.process.pid})"
+        f"(process {host.process.pid}): stop it first"
     )
     assert host.ask().status_code == 200  # the first noticed nothing of it
 

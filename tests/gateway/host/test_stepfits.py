@@ -45,7 +45,7 @@ async def test_what_does_not_answer_is_measured_later(stack, caplog, free_port) 
 
     gone = changed(seat, simulated=False, base_url=f"http://127.0.0.1:{free_port}/v1")
     assert await StepFitStore(stack.settings, {}).measure_model(gone) is None
-    assert "cannot be measured" in caplog.text
+    assert "engine was not measured" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [{"results": []}, {"usage": None}, [], {"usage": {}}])

@@ -128,7 +128,7 @@ def test_models_that_cannot_be_read_end_no_telemetry(watched, caplog, models) ->
 
     asyncio.run(meet())
     assert watched._watches[0].step is None
-    assert "its models cannot be read" in caplog.text
+    assert "cannot read the models of an engine" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_an_engine_that_is_not_known_is_told_with_the_reason(watched, caplog, an
     """One that was attached in vain was `unknown` for ever, and nothing said why."""
     state = look(watched, answer)
     assert said in reason_of(watched._seats[0], state, 0.0, unmet=False)
-    assert f"pool:main/0 is {state.state}: {said}" in caplog.text
+    assert f"engine changed engine=pool:main/0 state={state.state} reason={said}" in caplog.text
 
 
 def test_what_is_said_of_an_engine_that_serves_or_is_not_ours_to_judge(stack) -> None:

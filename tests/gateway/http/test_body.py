@@ -109,10 +109,10 @@ def test_a_member_of_the_wrong_type_names_itself() -> None:
     ],
 )
 def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) -> None:
-    with pytest.raises(RequestError, match="holds invalid Unicode") as caught:
+    with pytest.raises(RequestError, match="contains invalid Unicode") as caught:
         decode_members(text)
     assert (caught.value.row.status, caught.value.param) == (400, place)
-    assert caught.value.message.startswith(f"`{place}` holds" if place else "The body holds")
+    assert caught.value.message.startswith(f"`{place}` contains" if place else "The body contains")
     caught.value.message.encode()
 
 
@@ -135,7 +135,7 @@ def test_whole_characters_pass(text: bytes) -> None:
 
 
 def test_a_long_body_is_refused_without_a_search() -> None:
-    with pytest.raises(RequestError, match="The body holds invalid Unicode"):
+    with pytest.raises(RequestError, match="The body contains invalid Unicode"):
         decode_members(b'{"a":"%s\xff"}' % (b"x" * SEARCHED_BYTES))
 
 

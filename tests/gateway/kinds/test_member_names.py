@@ -61,5 +61,5 @@ def test_what_nobody_judges_passes(name) -> None:
 )
 def test_every_kind_of_json_asks(read, body) -> None:
     read(json.dumps({"model": "m", **body}).encode())
-    with pytest.raises(RequestError, match="`Max_Tokens` is written `max_tokens`"):
+    with pytest.raises(RequestError, match="`Max_Tokens` must be written `max_tokens`"):
         read(json.dumps({"model": "m", "Max_Tokens": 9, **body}).encode())

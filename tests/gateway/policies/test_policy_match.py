@@ -146,6 +146,6 @@ def test_a_failing_condition_is_told_once(caplog):
     failing = chain(SECRET)
     for _ in range(3):
         failing.terms(lambda: ConditionInput(model="chat", team="search"), wall_us=0, key="")
-    assert [record.getMessage()[:34] for record in caplog.records] == [
-        "the condition of policy 'secret' f"
+    assert [record.getMessage()[:53] for record in caplog.records] == [
+        "a policy condition failed for a request policy=secret"
     ]

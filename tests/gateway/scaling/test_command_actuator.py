@@ -100,5 +100,5 @@ def test_only_named_variables_are_seen_and_nothing_printed_is_kept(program, tmp_
 
 
 def test_a_program_that_is_not_there_is_named(program):
-    with pytest.raises(ActuatorError, match="/no/such cannot be run: No such file"):
+    with pytest.raises(ActuatorError, match="cannot run /no/such: No such file"):
         program("true", argv=("/no/such",)).start("chat.0.k", 0)

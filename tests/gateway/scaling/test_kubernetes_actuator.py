@@ -181,9 +181,9 @@ def test_what_the_server_refuses_and_what_does_not_answer_is_said(server, actuat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"<html>proxy</html>", "answered no JSON"),
-        (b"[" * 200_000, "answered no JSON"),
-        (b'{"kind":"Status","status":"Success"}', "answered no Scale"),
+        (b"<html>proxy</html>", "did not return JSON"),
+        (b"[" * 200_000, "did not return JSON"),
+        (b'{"kind":"Status","status":"Success"}', "did not return a Scale"),
         (b'{"spec":{"replicas":"3"}}', "without a number of replicas"),
         (b'{"spec":{"replicas":-1}}', "without a number of replicas"),
         (b'{"spec":{"replicas":1e400}}', "without a number of replicas"),

@@ -107,8 +107,8 @@ def test_only_the_earliest_are_played_and_it_says_so(run, order) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"ledger": "last-week"}, "no span of time"),
-        ({"ledger": "2020-01-01..2020-01-02"}, "no conversation was answered"),
+        ({"ledger": "last-week"}, "invalid span of time"),
+        ({"ledger": "2020-01-01..2020-01-02"}, "the ledger has no answered conversation"),
         ({"engines": ("chat",)}, "POOL=PROFILE"),
         ({"models": ("chat=nothing",)}, "there is no model `nothing`"),
         ({"sets": (("x", "policies: 3"),)}, "x cannot be used"),

@@ -55,7 +55,9 @@ def test_who_says_how_fast_an_engine_is() -> None:
 
 
 def test_what_is_not_known_is_asked_for() -> None:
-    with pytest.raises(HouseError, match=r"pools\.real: nobody measured.*--engine real=PROFILE"):
+    with pytest.raises(
+        HouseError, match=r"pools\.real: its engine was never measured.*--engine real=PROFILE"
+    ):
         engine_models(SETTINGS, ["real"], {}, [])
     with pytest.raises(HouseError, match="there is no pool `other`; pools: sim, real"):
         engine_models(SETTINGS, [], {"other": EngineModelSource(PROFILES[H100].shape, "")}, [])

@@ -46,9 +46,9 @@ def test_an_engine_is_named_by_pool_and_profile() -> None:
     word = "chat=h100-llama-3.1-8b-fp8"
     assert engine_model_source(word, pool_and_model(word)[1]).source.startswith("profile h100")
     for bad in ("chat", "=x", "chat="):
-        with pytest.raises(WhatIfInputError, match="say POOL=PROFILE"):
+        with pytest.raises(WhatIfInputError, match="write POOL=PROFILE"):
             pool_and_model(bad)
-    with pytest.raises(WhatIfInputError, match="neither a profile"):
+    with pytest.raises(WhatIfInputError, match="name a profile or a file"):
         engine_model_source("chat=/etc/passwd", "/etc/passwd")
 
 

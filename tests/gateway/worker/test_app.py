@@ -276,7 +276,8 @@ def test_a_defect_is_told_as_every_error_and_logged_with_its_request(stack, capl
         stack.registry.unregister(broken)
     assert answer.status_code == head.status_code == 500
     assert answer.json()["error"] == {
-        "message": "The gateway failed; it is logged.", "type": "server_error", "param": None,
+        "message": "The gateway failed. Report `x-request-id`: the cause is in its log.",
+        "type": "server_error", "param": None,
         "code": "internal_error",
     }  # fmt: skip
     assert anthropics.json()["error"]["type"] == "api_error"

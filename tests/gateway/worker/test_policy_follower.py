@@ -79,7 +79,7 @@ async def test_a_set_that_does_not_fit_is_told_once_and_left_out(following, capl
     assert not await repolicing.follow(9)
     assert in_force.settings is CONFIG
     (told,) = caplog.messages
-    assert "policy set 1 is not used here" in told
+    assert "a policy set does not fit and is not used set=1" in told
 
 
 async def test_with_the_database_away_the_known_ones_stay_until_it_is_back(following) -> None:

@@ -81,7 +81,7 @@ def test_nor_does_an_unknown_path(path: str) -> None:
     [
         ("/v1/chat/completion", "did you mean `/v1/chat/completions`?"),
         ("/v1/embedding", "did you mean `/v1/embeddings`?"),
-        ("/v1/v1/chat/completions", "`/v1` stands twice, so leave it out"),
+        ("/v1/v1/chat/completions", "`/v1` occurs twice. Leave it out"),
         ("/nothing", "`/docs` lists"),
     ],
 )

@@ -167,7 +167,7 @@ def test_the_sentence_names_month_interval_and_days() -> None:
         "November 2026 has cost $5 so far; about $9 at its end ($8 to $11), 1 day is to come."
     )
     early = MonthOutlook(start_us, end_us, zone.name, 5, None)
-    assert "once 7 whole days are in the books" in month_text(early, str)
+    assert "7 whole days in the ledger" in month_text(early, str)
 
 
 def test_adjustments_are_in_what_the_month_cost_and_move_no_day_to_come(steady, adjust) -> None:
@@ -193,5 +193,5 @@ def test_the_sentence_names_adjustments_to_bills() -> None:
     start_us, end_us = zone.month_named("2026-11")
     outlook = MonthOutlook(start_us, end_us, zone.name, 5, None, -3)
     assert month_text(outlook, "${:d}".format).startswith(
-        "November 2026 has cost $5 so far ($-3 of it adjustments to bills); its end"
+        "November 2026 has cost $5 so far ($-3 of that are adjustments to bills); a forecast"
     )

@@ -96,7 +96,7 @@ def test_a_flipped_length_costs_one_row_and_is_told_until_somebody_has_seen_it(
     with caplog.at_level(logging.ERROR):
         drain(tail_of(engine, tmp_path))
     assert settled_rows(engine) == names(*{*range(40)} - {20})
-    assert "journal damaged" in caplog.text
+    assert "a journal is damaged" in caplog.text
     told = journal_faults(engine)
     assert any("may lack 1 records after record 40, at most $0.0900" in text for text in told)
     assert any("a settle without its open" in text for text in told)

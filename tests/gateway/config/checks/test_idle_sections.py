@@ -16,9 +16,9 @@ def found(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dashboard: {port: 9001}", "dashboard.port: does nothing without `dashboard.enabled: tr"),
-        ("response_cache: {bytes: 16777216}", "response_cache.bytes: does nothing without"),
-        ("server: {idempotency: {replay: {hours: 2}}}", "replay.hours: does nothing without"),
+        ("dashboard: {port: 9001}", "dashboard.port: has no effect without `dashboard.enabled: tr"),
+        ("response_cache: {bytes: 16777216}", "response_cache.bytes: has no effect without"),
+        ("server: {idempotency: {replay: {hours: 2}}}", "replay.hours: has no effect without"),
     ],
 )
 def test_a_setting_of_a_section_that_is_off_is_told(text, said) -> None:

@@ -41,7 +41,7 @@ def test_a_private_name_is_told(host) -> None:
 
 def test_a_name_is_judged_by_where_it_leads() -> None:
     (line,) = told("https://llm.example.com/v1", llm_example_com="10.9.0.1")
-    assert "leads to 10.9.0.1, a private address" in line
+    assert "resolves to 10.9.0.1, a private address" in line
     assert "networks: [10.0.0.0/8]" in line
     assert told("https://llm.example.com/v1", ("10.0.0.0/8",), llm_example_com="10.9.0.1") == []
     assert told("https://llm.example.com/v1", ("10.1.0.0/16",), llm_example_com="10.9.0.1")

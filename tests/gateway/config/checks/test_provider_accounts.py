@@ -25,10 +25,10 @@ def faults(**providers: object) -> list[ConfigFault]:
     [
         ({"billed_with": "flex"}, "billed_with", "names the provider itself"),
         ({"billed_with": "opnai"}, "billed_with", "no provider named `opnai`; did you mean"),
-        ({"billed_with": "eu"}, "billed_with", "no bill of its own: name who sends it, `openai`"),
-        ({"billed_with": "openai", "simulated": True}, "simulated", "contrary: set `simulated`"),
+        ({"billed_with": "eu"}, "billed_with", "no bill of its own: name the provider that sends"),
+        ({"billed_with": "openai", "simulated": True}, "simulated", "differs in `simulated`: set"),
         ({"billed_with": "openai", "billing_utc_offset": "-08:00"}, "billing_utc_offset",
-         "belongs to who sends the bill: set it at `providers.openai`"),
+         "must be set at the provider that sends the bill: `providers.openai`"),
     ],
 )  # fmt: skip
 def test_an_account_that_leads_nowhere_is_refused(flex, path, words) -> None:

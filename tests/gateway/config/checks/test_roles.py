@@ -84,6 +84,6 @@ def test_the_size_of_kv_is_stated_or_worked_out(tmp_path) -> None:
     unknown = settings(ENDPOINTS, kind="vllm", model=str(tmp_path / "nothing"))
     ((place, words),) = unknown_kv_sizes(unknown)
     assert place == ("pools", "chat", "roles", "kv_bytes_per_token")
-    assert "is needed, in bytes" in words
+    assert "is required, in bytes" in words
     stated = settings({**ENDPOINTS, "kv_bytes_per_token": 4096}, kind="vllm", model="nothing")
     assert kv_bytes_per_token(stated.pools["chat"]) == 4096

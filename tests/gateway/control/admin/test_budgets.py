@@ -58,7 +58,7 @@ def test_what_is_entered_is_kept_by_the_workers_until_it_is_ended(
         ({"usd": "-1"}, "usd", ""),
         ({"usd": "NaN"}, None, ""),
         ({"scope": "teem:search"}, "scope", "did you mean `team`?"),
-        ({"scope": "model:*"}, "scope", "would limit nobody"),
+        ({"scope": "model:*"}, "scope", "would limit no key"),
         ({"scope": "provider:nobody"}, "scope", "no provider named"),
         ({"period": "week"}, None, ""),
         ({"timezone": "Mars/Olympus"}, "timezone", "is not an IANA time zone"),

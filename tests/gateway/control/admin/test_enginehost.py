@@ -33,7 +33,7 @@ def test_where_nothing_runs_it_is_said(tmp_path) -> None:
     settings = parse(f"state_dir: {tmp_path}", name="t")
     with pytest.raises(OverrideError, match="no gateway runs on"), running_here(settings):
         pass
-    with pytest.raises(OverrideError, match="`breakeven serve` makes it"):
+    with pytest.raises(OverrideError, match="start `breakeven serve`, which makes it"):
         runtime_of(settings)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "runtime.json").write_text("{}")

@@ -43,7 +43,7 @@ def test_a_drain_is_held_until_it_is_resumed(stack, operator) -> None:
 def test_an_unknown_engine_is_named_with_those_there_are(stack, operator, verb) -> None:
     answer = stack.post(f"{FOR}/{verb}", {"engine": "pool:none"}, operator)
     assert answer.status_code == 400
-    assert "there are pool:main/0, pool:embed/0" in answer.json()["error"]["message"]
+    assert "the engines are pool:main/0, pool:embed/0" in answer.json()["error"]["message"]
 
 
 def test_what_was_not_started_here_is_not_restarted_here(stack, operator) -> None:

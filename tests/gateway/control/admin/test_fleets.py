@@ -13,4 +13,4 @@ def test_who_may_read_contracts_reads_and_who_operates_pauses(stack) -> None:
     refused = stack.get(f"{PATH}/changes?pool=main", reader.token)
     assert refused.status_code == 400
     assert refused.json()["error"]["param"] == "pool"
-    assert "there is no pool `main` with `scale`" in refused.json()["error"]["message"]
+    assert "There is no pool `main` with `scale`" in refused.json()["error"]["message"]

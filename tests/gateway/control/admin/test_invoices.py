@@ -142,7 +142,7 @@ def test_two_tiers_of_one_account_are_one_bill_and_one_budget(run_stack) -> None
 @pytest.mark.parametrize(
     ("path", "given", "param", "words"),
     [
-        ("/import", {"content": "", "name": "x"}, None, "say whose invoice it is"),
+        ("/import", {"content": "", "name": "x"}, None, "Name the sender of the invoice"),
         ("/import", {"content": "", "name": "x", "provider": "nobody"}, "provider", "no provider"),
         ("/import", {"content": "", "name": "x", "pool": "nobody"}, "pool", "no pool"),
         ("/import", {"content": "date,amount\nx,1\n", "name": "x", "provider": "alpha"},

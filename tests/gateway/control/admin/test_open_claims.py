@@ -18,5 +18,5 @@ def test_what_has_no_claim_is_not_waived(stack) -> None:
     finance = stack.key("claims", scopes=("invoices:apply",))
     answer = stack.post(PATH + "/waive", {"attempts": ["r1.1"]}, finance.token)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "attempts")
-    assert "no claim of attempt r1.1" in answer.json()["error"]["message"]
+    assert "No claim of attempt r1.1" in answer.json()["error"]["message"]
     assert stack.post(PATH + "/waive", {"attempts": []}, finance.token).status_code == 400

@@ -38,11 +38,15 @@ def test_a_route_is_forced_and_released(stack, operator, patiently) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/targets/disable", {"target": "pool:none"}, "there is no target pool:none; there are"),
-        ("/targets/disable", {"target": "alpha", "lasts": "a while"}, "is not a span of time"),
-        ("/targets/enable", {"target": "alpha"}, "alpha is not disabled"),
+        (
+            "/targets/disable",
+            {"target": "pool:none"},
+            "There is no target `pool:none`; the targets are",
+        ),
+        ("/targets/disable", {"target": "alpha", "lasts": "a while"}, "Invalid duration `a while`"),
+        ("/targets/enable", {"target": "alpha"}, "Target `alpha` is not disabled"),
         ("/routes/force", {"to": "own", "model": "api"}, "`api` has no own target"),
-        ("/routes/release", {}, "the route of all models is not forced"),
+        ("/routes/release", {}, "The route of all models is not forced"),
     ],
 )
 def test_what_cannot_be_done_is_said(stack, operator, path, body, words) -> None:

@@ -80,7 +80,7 @@ def test_a_rate_is_entered_by_name_and_is_in_the_log(stack, finance, patiently) 
 @pytest.mark.parametrize(
     ("given", "param", "words"),
     [
-        ({"pool": "none"}, "pool", "there is no pool"),
+        ({"pool": "none"}, "pool", "The configuration has no pool `none`"),
         ({"usd_per_hour": "0"}, "usd_per_hour", "more than 0"),
         ({"usd_per_hour": "-1"}, "usd_per_hour", "more than 0"),
         ({"usd_per_hour": "1e-13"}, "usd_per_hour", "whole number of pico-USD"),

@@ -8,9 +8,14 @@ from gateway.control.policy_changes import PolicyConflict
 
 def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:
     told = request_error_of(OperationRefused("no such thing.", kind="no_route", param="engine"))
-    assert (told.row.status, told.param, told.message) == (404, "engine", "no such thing.")
+    assert (told.row.status, told.param, told.message) == (404, "engine", "No such thing.")
     assert request_error_of(PolicyConflict("look again")).row.code == "policies_moved"
-    assert request_error_of(OverrideError("no target")).message == "no target."
+    assert request_error_of(OverrideError("no target")).message == "No target."
+
+
+def test_a_name_at_the_head_of_a_sentence_is_not_changed() -> None:
+    for said in ("pool:a/0 is not disabled", "`chat` has no target", "gpt-4o is priced"):
+        assert request_error_of(OverrideError(said)).message == f"{said}."
 
 
 def test_a_wait_that_no_sdk_sits_through_is_not_tried_again() -> None:

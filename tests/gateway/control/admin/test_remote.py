@@ -37,10 +37,13 @@ def test_a_question_is_a_query_and_a_change_a_body() -> None:
     [
         (httpx.Response(400, json={"error": {"message": "there is no target x."}}),
          "there is no target x"),
-        (httpx.Response(502, text="<html>"), "http://there answered 502, as no gateway does"),
-        (httpx.Response(302, headers={"location": "http://evil"}), "answered 302"),
-        (httpx.Response(200, text="ok"), "answered 200, as no gateway does"),
-        (httpx.ConnectError("Connection refused"), "cannot be asked: Connection refused"),
+        (httpx.Response(502, text="<html>"), "http://there returned 502 without a gateway's error"),
+        (httpx.Response(302, headers={"location": "http://evil"}), "returned 302"),
+        (httpx.Response(200, text="ok"), "returned 200 without a gateway's error"),
+        (
+            httpx.ConnectError("Connection refused"),
+            "cannot reach the gateway at http://there: Connection refused",
+        ),
     ],
 )  # fmt: skip
 def test_what_went_wrong_is_one_line(answer, words) -> None:
@@ -69,9 +72,9 @@ def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> No
         ({TOKEN_COMMAND: "false"}, "ended with 1"),
         ({TOKEN_COMMAND: "/no/such program"}, "No such file"),
         ({TOKEN_COMMAND: "printf 'unended"}, "No closing quotation"),
-        ({TOKEN_COMMAND: "true"}, "gives no token"),
-        ({TOKEN_COMMAND: "printf a\\\\nb"}, "gives no token"),
-        ({TOKEN: "t\u00e9"}, "gives no token"),
+        ({TOKEN_COMMAND: "true"}, "contains no token"),
+        ({TOKEN_COMMAND: "printf a\\\\nb"}, "contains no token"),
+        ({TOKEN: "t\u00e9"}, "contains no token"),
     ],
 )
 def test_a_person_s_token_is_one_word_of_one_source(environ, words) -> None:

@@ -248,12 +248,12 @@ def test_budgets_of_members_customers_and_tags_are_losses(source, fill, tmp_path
 
 def test_a_database_of_somebody_else_is_told(postgres_url) -> None:
     source = SourceDatabase(postgres_url)
-    with pytest.raises(SourceError, match="is it a LiteLLM proxy's database"):
+    with pytest.raises(SourceError, match="name the database of a LiteLLM proxy"):
         survey_source(source, b"p" * 32, NOW_US)
     source.close()
     with pytest.raises(SourceError, match="PostgreSQL"):
         SourceDatabase("sqlite:///x.db")
     gone = SourceDatabase("postgresql://nobody:pass-word@127.0.0.1:1/x")
-    with pytest.raises(SourceError, match="cannot be read") as told:
+    with pytest.raises(SourceError, match="cannot read the LiteLLM database") as told:
         survey_source(gone, b"p" * 32, NOW_US)
     assert "pass-word" not in str(told.value)

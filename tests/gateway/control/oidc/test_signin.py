@@ -109,7 +109,7 @@ def test_the_command_line_sends_what_the_sign_in_s_own_program_prints(stack, tok
     made = CliRunner().invoke(
         app, ("keys", "create", "--name", "x"), env=mine | {"BREAKEVEN_TOKEN": token()}
     )
-    assert "people have no team of their own" in made.stderr
+    assert "a signed-in person has no team" in made.stderr
 
 
 def test_an_admin_makes_keys_for_programs_and_names_the_team(stack, token) -> None:

@@ -80,11 +80,19 @@ def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch, stor
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("deal.txt", "", "name `litellm`, `genai-prices`, or a CSV, YAML or JSON file"),
+        (
+            "deal.txt",
+            "",
+            "name `litellm`, `genai-prices`, or a file that ends in .csv, .yaml or .json",
+        ),
         ("deal.csv", None, "No such file or directory"),
         ("deal.csv", "x", "column `name` is missing"),
-        ("deal.yaml", "aliases: {a: b/c}\n" + YAML, "belong into a file that the configuration"),
-        ("ours.yaml", YAML, "`ours.yaml` is a book of its own already"),
+        (
+            "deal.yaml",
+            "aliases: {a: b/c}\n" + YAML,
+            "are not imported: put them into a file that `prices` of the configuration",
+        ),
+        ("ours.yaml", YAML, "the price book `ours.yaml` exists already"),
     ],
 )
 def test_what_is_no_source(tmp_path: Path, name, text, words):

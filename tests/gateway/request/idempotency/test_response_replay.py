@@ -241,7 +241,7 @@ def test_nothing_of_it_is_logged(stack, caplog, monkeypatch):
     assert is_again(ask(stack, "logged"), first)
     monkeypatch.setattr("gateway.request.idempotency.response_replay.store_response", away)
     assert ask(stack, "not kept").status_code == 200
-    assert "is not kept: the ledger is away" in caplog.text
+    assert "was not stored for replay: cannot reach the ledger" in caplog.text
     said = first.json()["choices"][0]["message"]["content"]
     assert [word for word in (said, WORD, SECRET, "INSERT") if word in caplog.text] == []
 
@@ -355,7 +355,7 @@ def test_all_that_is_kept_is_bounded(stack, caplog):
         kept.store(stack.database, asking, StoredResponse(200, (), b"x" * 900), until_us=HOUR_US)
         sizes.append(kept.find(stack.database, asking) is not None)
     assert sizes == [True, True, False, False]
-    assert caplog.text.count("no answers are kept for now") == 1
+    assert caplog.text.count("answers are not stored for replay") == 1
 
 
 def test_an_answer_is_not_kept_longer_than_its_key_stands(stack):

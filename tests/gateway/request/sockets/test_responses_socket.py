@@ -10,7 +10,7 @@ from gateway.errors import RequestError
 from gateway.request.sockets import responses_socket as module
 from gateway.request.sockets.responses_socket import ResponsesSocket, SocketEnd
 
-ERROR = RequestError("bad_key", "This API key is not valid.")
+ERROR = RequestError("bad_key", "This API key is unknown, revoked or expired.")
 
 
 class Wire:
@@ -147,4 +147,4 @@ async def test_a_defect_ends_the_socket_and_is_logged(caplog) -> None:
     wire = Wire(serve)
     wire.say("websocket.receive", text="a")
     assert await wire.ended() == [1011]
-    assert "a turn failed" in caplog.text
+    assert "a turn of a WebSocket failed" in caplog.text

@@ -104,7 +104,7 @@ async def test_a_row_that_was_moved_or_loosened_does_not_open(
     with sqlite3.connect(tmp_path / object_store.FILE) as connection:
         connection.execute("UPDATE stored_objects SET residency = 'any'")
     assert await store.find("a", "i1") is None
-    assert "does not open" in caplog.text
+    assert "cannot be decrypted" in caplog.text
     with sqlite3.connect(tmp_path / object_store.FILE) as connection:
         connection.execute("UPDATE stored_objects SET residency = 'internal_only', team_id = 'b'")
     assert await store.find("b", "i1") is None

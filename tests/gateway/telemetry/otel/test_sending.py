@@ -72,7 +72,7 @@ def test_an_hour_without_a_collector_is_said_once(way, hands, registry, caplog) 
         hands.at_s += 5.0
     assert [record.getMessage() for record in caplog.records] == [
         "Failed to export spans batch code: 500",
-        "the collector takes no spans; it is said when it does, until then only counted",
+        "the collector rejects data, further losses are only counted signal=spans",
     ]
     assert spans(registry, LOST) == 7_200
 
@@ -82,7 +82,7 @@ def test_that_it_is_back_is_said_with_what_was_lost(way, hands, registry, caplog
     hands.at_s += STEADY_S
     way.record_batch(5, taken=True)
     way.record_batch(5, taken=True)
-    assert caplog.messages[2:] == ["the collector takes spans again; lost: 10"]
+    assert caplog.messages[2:] == ["the collector accepts data again signal=spans lost=10"]
     assert (spans(registry, SENT), spans(registry, LOST)) == (10, 10)
     fails(way)
     assert len(caplog.messages) == 5  # away anew
