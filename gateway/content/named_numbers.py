@@ -43,10 +43,10 @@ _LETTER: Final = re.compile(r"[A-Za-z\x80-\U0010ffff]")
 def read_named(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield what stands between groups of a named number as blanks, and short words in base64."""
     done = 0
-    for found in sorted((*_gaps(text), *_encoded(text))):
-        if found[0] >= done:
-            yield found
-            done = found[1]
+    for reading in sorted((*_gaps(text), *_encoded(text))):
+        if reading[0] >= done:
+            yield reading
+            done = reading[1]
 
 
 def _gaps(text: str) -> Iterator[tuple[int, int, str]]:

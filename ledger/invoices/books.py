@@ -105,7 +105,9 @@ def list_invoices(connection: Connection) -> list[ImportedInvoice]:
 def find_invoice(connection: Connection, number: int) -> ImportedInvoice:
     row = connection.execute(_SELECT.where(InvoiceRow.id == number)).one_or_none()
     if row is None:
-        raise InvoiceStateError(f"there is no invoice {number}; `breakeven invoices list`")
+        raise InvoiceStateError(
+            f"there is no invoice {number}; `breakeven invoices list` shows all"
+        )
     return _invoice_of_row(row)
 
 

@@ -307,7 +307,7 @@ def test_a_team_has_its_share_and_others_have_the_rest() -> None:
         for team in ("a", "a", "b", "b"):
             open_.enter_context(places.reserve_slot(team))
         with (
-            pytest.raises(RequestError, match="The team has 2 uploads") as raised,
+            pytest.raises(RequestError, match="The team has 2 open uploads") as raised,
             places.reserve_slot("a"),
         ):
             pass

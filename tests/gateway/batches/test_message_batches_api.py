@@ -166,7 +166,7 @@ def test_results_that_are_gone_are_told_to_be(client, stack, with_runner, patien
     assert client.ask("DELETE", f"/files/{output}").status_code == 200
     status, kind, message = refused(client.ask("GET", f"{PATH}/{batch['id']}/results"))
     assert (status, kind) == (404, "not_found_error")
-    assert "no more" in message
+    assert "The results were deleted." in message
 
 
 def test_another_team_has_other_batches(client, stack, make_client) -> None:

@@ -67,7 +67,7 @@ def test_one_set_as_a_table(simulate) -> None:
         ((), "either --trace FILE or --ledger last-7-days"),
         (("--trace", "trace.csv", "--ledger", "last-7-days"), "either --trace FILE or"),
         (("--trace", "none.csv"), "none.csv: No such file"),
-        (("--trace", "trace.csv"), "say --engine chat=PROFILE"),
+        (("--trace", "trace.csv"), "use --engine chat=PROFILE"),
         (("--trace", "trace.csv", "--engine", "chat"), "write POOL=PROFILE"),
         (("--trace", "trace.csv", "--engine", "chat=fast"), "name a profile or a file"),
         (("--trace", "trace.csv", "--engine", "x=h100-llama-3.1-8b-fp8"), "no pool `x`"),
@@ -75,7 +75,10 @@ def test_one_set_as_a_table(simulate) -> None:
         (("--trace", "trace.csv", "--model", "a", "--model", "b"), "without FROM= is enough"),
         (("--trace", "trace.csv", "--policy", "no.yaml", *ENGINE), "no.yaml: No such file"),
         (("--trace", "trace.csv", "--policy", "trace.csv", *ENGINE), "trace.csv cannot be used"),
-        (("--trace", "trace.csv", "--html", "no/where.html", *ENGINE), "no directory no"),
+        (
+            ("--trace", "trace.csv", "--html", "no/where.html", *ENGINE),
+            "the folder no does not exist",
+        ),
         (("--ledger", "last-7-days"), "there is no ledger"),
     ],
 )

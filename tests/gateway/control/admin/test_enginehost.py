@@ -16,7 +16,9 @@ def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
     assert [item.seat.name for item in host.every()] == ["pool:main/0", "pool:embed/0"]
     assert [item.row for item in host.engines_named("pool:embed")] == [1]
     assert host.engines_named("pool:embed/0")[0].word == "healthy"
-    with pytest.raises(OverrideError, match="there is no engine main; there are pool:main/0"):
+    with pytest.raises(
+        OverrideError, match="there is no engine `main`; the engines are pool:main/0"
+    ):
         host.engines_named("main")
 
 

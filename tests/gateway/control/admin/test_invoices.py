@@ -149,7 +149,7 @@ def test_two_tiers_of_one_account_are_one_bill_and_one_budget(run_stack) -> None
          "content", "'x' is not a date"),
         ("/import", {"content": "", "name": "x", "provider": "alpha", "format": "xls"},
          "format", "no format `xls`"),
-        ("/compare", {"invoice": 99}, None, "there is no invoice 99"),
+        ("/compare", {"invoice": 99}, None, "There is no invoice 99"),
         ("/compare", {"invoice": 1, "by": "week"}, "by", "Invalid enum value"),
         ("/post", {"invoice": 0}, "invoice", "Expected `int` >= 1"),
     ],

@@ -57,10 +57,12 @@ def test_lists_and_doubts(stack, finance) -> None:
         ({"source": "deal.csv"}, "send a file's content"),
         ({"source": "passwd", "content": ""}, "is not a CSV, YAML or JSON file"),
         (stated(f"{DEAL}{NAME},x,,,\n"), "`x` is not a number"),
-        ({"source": "a.json", "content": "e30=", "read_on": "soon"}, "`soon` is not a day"),
+        ({"source": "a.json", "content": "e30=", "read_on": "soon"}, "Invalid date `soon`"),
         ({"source": "a.csv", "content": "!"}, "The body"),
     ],
 )
 def test_nothing_is_read_from_a_path_and_faults_are_told(stack, finance, given, words) -> None:
     answer = stack.post(FOR + "/diff", given, finance.token)
-    assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True)
+    assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True), (
+        answer.text
+    )

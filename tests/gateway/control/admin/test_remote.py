@@ -56,7 +56,7 @@ def test_what_went_wrong_is_one_line(answer, words) -> None:
     ("url", "environ", "words"),
     [
         ("http://there", {}, f"set {API_KEY} to a key that http://there knows"),
-        ("there:8080", {API_KEY: "k"}, "is not an address"),
+        ("there:8080", {API_KEY: "k"}, "invalid gateway address"),
     ],
 )
 def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> None:
@@ -69,7 +69,7 @@ def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> No
     [
         ({API_KEY: "k", TOKEN: "t"}, "not both"),
         ({TOKEN: "t", TOKEN_COMMAND: "echo t"}, "not both"),
-        ({TOKEN_COMMAND: "false"}, "ended with 1"),
+        ({TOKEN_COMMAND: "false"}, "exit status 1"),
         ({TOKEN_COMMAND: "/no/such program"}, "No such file"),
         ({TOKEN_COMMAND: "printf 'unended"}, "No closing quotation"),
         ({TOKEN_COMMAND: "true"}, "contains no token"),

@@ -28,7 +28,7 @@ def test_a_virtual_tag_is_entered_and_withdrawn(stack, finance) -> None:
     [
         ({"name": "a b", "rules": ["x: team=a"]}, "name", "letters, digits"),
         ({"name": "a", "rules": ["x: team=a\0"]}, "rules", ""),
-        ({"name": "a", "rules": ["x team=a"]}, "rules", "rule 1, `x team=a`"),
+        ({"name": "a", "rules": ["x team=a"]}, "rules", "Rule 1, `x team=a`"),
     ],
 )
 def test_what_is_wrong_names_its_field(stack, finance, given, param, said) -> None:

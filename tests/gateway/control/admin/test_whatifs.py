@@ -67,8 +67,8 @@ def test_two_sets_are_played_and_compared_and_no_other_meanwhile(stack, token, e
     ("more", "status", "words"),
     [
         ({"policies": "policies: [{name: x, slo: {ttft: 3}}]"}, 400, "slo.ttft"),
-        ({"against": "policies: 3"}, 400, "cannot be used"),
-        ({"against": "in-force", "against_name": "the set"}, 400, "two names"),
+        ({"against": "policies: 3"}, 400, "is invalid: 1 error"),
+        ({"against": "in-force", "against_name": "the set"}, 400, "have the same name"),
         ({"most": 0}, 400, "most"),
         ({"ledger": 3}, 400, "ledger"),
     ],

@@ -129,7 +129,7 @@ def test_an_admin_makes_keys_for_programs_and_names_the_team(stack, token) -> No
         ({"by": "ec"}, 401, "ES256"),
         ({"by": "stranger"}, 401, "signature"),
         ({"by": "public"}, 401, "HS256"),
-        ({"iat": int(time.time()) - 3 * HOUR_S}, 401, "too long ago"),
+        ({"iat": int(time.time()) - 3 * HOUR_S}, 401, "This sign-in is too old."),
         ({"email_verified": None}, 403, "email_verified"),
         ({"email_verified": "true"}, 403, "email_verified"),
         ({"email": None}, 403, "does not say `email`"),
