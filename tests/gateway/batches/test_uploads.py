@@ -137,7 +137,7 @@ async def test_two_at_once_with_one_key_are_one_file(stored) -> None:
 
 async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
     once = UploadIdempotency("once", 10**18, None)
-    with pytest.raises(RequestError, match="The client disconnected before its file was complete."):
+    with pytest.raises(RequestError, match="The client disconnected before its file was complete"):
         await upload(stored, BEGINS, b"x", ClientDisconnect(), once=once)
     assert stored.find_claim("k", "once", now_us=6) is None
     assert (await upload(stored, BEGINS, b"y", ENDS, once=once)).id == RECORD.id
