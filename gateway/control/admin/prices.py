@@ -146,7 +146,7 @@ def prices_diff(place: OperationContext, given: PriceSourceInput) -> dict[str, A
 def prices_import(place: OperationContext, given: ImportPricesInput) -> dict[str, Any]:
     found, plan = _plan_import(place, given)
     if given.approves != _plan_digest(plan):
-        words = "what is approved is not what would be stored: look at the changes again"
+        words = "the changes differ from those that were approved: review the changes again"
         raise OperationRefused(words, kind="prices_moved", param="approves")
     stamp = replace(found.stamp, actor=place.by)
     if given.only:

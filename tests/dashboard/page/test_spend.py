@@ -278,7 +278,7 @@ def test_adjustments_to_bills_are_a_line_of_no_team_and_in_the_total(page, books
     ]
     assert totals[1] == pytest.approx(totals[0] - 7, abs=0.011)
     assert re.search(r"Adjustments to bills, of no team\s+-\$7\.00", told)
-    assert "-$7.00 of it adjustments to bills" in told
+    assert "-$7.00 of that are adjustments to bills" in told
     rows = {row["team"]: row for row in tables(test)[0]}
     row = rows["Adjustments to bills (unallocated)"]
     assert (row["spend"], row["APIs"], row["own GPUs"]) == (-7, -7, 0)
