@@ -168,6 +168,9 @@ def _checked(settings: Settings, given: EnterBudgetInput) -> BudgetSection:
         first = error.errors()[0]
         member = str(first["loc"][0])
         raise OperationRefused(f"`{member}`: {first['msg']}", param=member) from error
+    if section.scope != given.scope:  # a name as a person sees it, which no key has
+        words = "`scope`: remove the blank at its start or end"
+        raise OperationRefused(words, param="scope")
     alone = settings.model_copy(update={"budgets": (section,)})
     for check in (check_scopes, check_windows):
         for fault in check(alone):

@@ -59,6 +59,7 @@ def test_what_is_entered_is_kept_by_the_workers_until_it_is_ended(
         ({"usd": "NaN"}, None, ""),
         ({"scope": "teem:search"}, "scope", "did you mean `team`?"),
         ({"scope": "model:*"}, "scope", "would limit no key"),
+        ({"scope": "team:search "}, "scope", "remove the blank"),
         ({"scope": "provider:nobody"}, "scope", "no provider named"),
         ({"period": "week"}, None, ""),
         ({"timezone": "Mars/Olympus"}, "timezone", "is not an IANA time zone"),
