@@ -8,6 +8,7 @@ row, and the keys that may have caused them, are counted per worker: the first w
 `CIRCUIT_FAILURES` opens the circuit, and one key alone cannot.
 """
 
+import logging
 import math
 from collections.abc import Sequence
 
@@ -25,6 +26,8 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import ApiStatsCell
 from router.estimator_rules import LATENCY_HALF_LIFE_S, LATENCY_STEP, Estimator, share_left
 from router.types import ApiState, TargetHealth
+
+log = logging.getLogger("breakeven.targets")
 
 GAIN = 0.05  # minimum weight of an observation
 DEVIATIONS = 3.0  # maximum deviation of one observation; larger ones are clamped
@@ -81,7 +84,11 @@ class TargetStats:
             if failures >= CIRCUIT_FAILURES:
                 cells[base + ApiStatsCell.RETRY_AT_S] = now_s + back_off_s(failures)
                 cells[base + ApiStatsCell.OPENED_S] = now_s
+            if failures == CIRCUIT_FAILURES:
+                log.warning("circuit opened target=%s failures=%d", self._name(row), failures)
             return
+        if cells[base + ApiStatsCell.FAILURES_IN_A_ROW] >= CIRCUIT_FAILURES:
+            log.info("circuit closed target=%s", self._name(row))
         cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = 0.0
         self._suspects.pop(row, None)
         if ttft_s is None:
@@ -94,6 +101,9 @@ class TargetStats:
                 base + ApiStatsCell.LN_TPOT_MEAN, base + ApiStatsCell.LN_TPOT_VAR, tpot_s, gain
             )
         cells[base + ApiStatsCell.OBSERVATIONS] = count + 1
+
+    def _name(self, row: int) -> str:
+        return self._board.layout.apis[row]
 
     def age(self, elapsed_s: float) -> None:
         """Reduce the weight of this worker's latencies by the elapsed time.

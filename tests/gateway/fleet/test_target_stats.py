@@ -1,5 +1,6 @@
 """What a worker learns of an API: latencies, failures in a row, silence that was asked for."""
 
+import logging
 import math
 from array import array
 from pathlib import Path
@@ -48,6 +49,18 @@ def experience(board: SharedLoadTable, time: Time) -> TargetStats:
 
 def state(board: SharedLoadTable, time: Time):
     return LiveApiView(board, 0).snapshot(time.now_s, 0)
+
+
+def test_a_circuit_that_opens_and_closes_is_one_line_each(experience, time, caplog) -> None:
+    caplog.set_level(logging.INFO, logger="breakeven.targets")
+    for _ in range(CIRCUIT_FAILURES + 3):
+        experience.api(1, ttft_s=None, tpot_s=None, ok=False)
+        time.now_s += 1000.0
+    for _ in range(2):
+        experience.api(1, ttft_s=0.1, tpot_s=None, ok=True)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"circuit opened target=x/* failures={CIRCUIT_FAILURES}", "circuit closed target=x/*",
+    ]  # fmt: skip
 
 
 def test_experience_is_weighted_by_observations(board: SharedLoadTable, time: Time) -> None:
