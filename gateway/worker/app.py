@@ -347,7 +347,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 async def _on_defect(request: Request, _: Exception) -> Response:
     """Return a 500 for an unexpected error; the application raises it again to log it."""
-    told = RequestError("internal", "The gateway failed; it is logged.")
+    told = RequestError(
+        "internal", "The gateway failed. Report `x-request-id`: the cause is in its log."
+    )
     return await _on_request_error(request, told)
 
 

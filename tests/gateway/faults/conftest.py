@@ -333,7 +333,7 @@ class Faulty:
         rows = self._patiently(look)
         assert len(rows) == count
         assert self.stack.promises() == [0.0] * 4
-        assert self.stack.app.hot.in_flight == 0
+        assert self._patiently(lambda: self.stack.app.hot.in_flight == 0), "it ends after its row"
         return rows
 
     def last_row(self) -> int:

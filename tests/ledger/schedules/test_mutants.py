@@ -90,7 +90,7 @@ MUTANTS = {
         "wire.amount(key, piece.free_pusd) for key"),
     # desk_server
     "nothing is called back": (
-        "broker", "await self._recall(list(short))", "await asyncio.sleep(0, silent)"),
+        "broker", "await self._recall(short)", "await asyncio.sleep(0, silent)"),
     "more is missing than is": (
         "loan_needs", "GrantNeed(account, missing, ", "GrantNeed(account, wish.asked_pusd, "),
     "nothing is shared": (
