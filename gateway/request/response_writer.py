@@ -4,6 +4,7 @@ Content is sent at once. Finish, usage and `[DONE]` are held back until the sett
 client that has seen an answer's end has a row in the ledger, also after a power loss.
 """
 
+import asyncio
 import math
 from collections.abc import Callable
 from functools import partial
@@ -46,6 +47,7 @@ from router.stages import StageCause
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
 REFUSAL_LIMIT_BYTES = 1024 * 1024
+LARGE_BYTES = 64 * 1024  # converting more would delay streams: a thread does it
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 CONTENT = b"x-breakeven-content"
@@ -160,7 +162,8 @@ class ResponseWriter:
         asked = attempt.plan.asked
         spec = KINDS[asked.kind]
         if spec.as_asked is not None:
-            body = spec.as_asked(asked, body)
+            form = partial(spec.as_asked, asked, body)
+            body = await asyncio.to_thread(form) if len(body) > LARGE_BYTES else form()
         if spec.tell_usage is not None and said.usage is None and attempt.booked is not None:
             body = spec.tell_usage(body, attempt.booked)
         reply.set_usage(attempt.booked, attempt.plan)

@@ -1,6 +1,12 @@
 """What targets say in words of their own: no usage, errors without that member, a spent account."""
 
+import threading
+from base64 import b64decode
+
 import pytest
+
+from backends.vectors import pack_answer
+from gateway.kinds import embedding
 
 WHOLE = b'{"model":"m","choices":[{"index":0,"message":{"content":"so"},"finish_reason":"stop"}]}'
 STREAM = (
@@ -54,6 +60,26 @@ def test_vectors_come_in_the_encoding_that_was_asked_for(faulty, rule, answers, 
     assert item["embedding"] == ("AAAAPwAAoL8=" if form == "base64" else [0.5, -1.25])
     assert told.json()["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
     assert (told.content == vectors) is (form != "base64")
+
+
+def test_a_large_answer_is_converted_beside_the_loop(faulty, rule, answers, monkeypatch) -> None:
+    """Two thousand vectors on the loop would delay every stream."""
+    threads = []
+
+    def note(body: bytes) -> bytes:
+        threads.append(threading.current_thread().name)
+        return pack_answer(body)
+
+    monkeypatch.setattr(embedding, "pack_answer", note)
+    for count in (1, 20_000):
+        item = b'{"index":0,"embedding":[%b]}' % b",".join([b"0.25"] * count)
+        usage = b'"usage":{"prompt_tokens":2,"total_tokens":2}'
+        whole = b'{"object":"list","data":[%b],"model":"m",%b}' % (item, usage)
+        faulty.alpha.rule = rule(answer=answers.whole(whole))
+        asked = {"model": "api", "input": "some words", "encoding_format": "base64"}
+        (told,) = faulty.stack.post("/v1/embeddings", asked).json()["data"]
+        assert len(b64decode(told["embedding"])) == 4 * count
+    assert threads[0] != threads[1]
 
 
 def test_only_usage_of_the_target_goes_without_the_word_estimated(faulty, rule, answers) -> None:
