@@ -38,8 +38,8 @@ def pack_answer(body: bytes) -> bytes:
         answer = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         items = msgspec.json.decode(answer["data"], type=list[dict[str, msgspec.Raw]])
         for item in items:  # one by one: decoding all at once would stop the other threads
-            if "embedding" in item:
-                vector = encode_vector(msgspec.json.decode(item["embedding"]), "base64")
+            if numbers := item.get("embedding"):
+                vector = encode_vector(msgspec.json.decode(numbers), "base64")
                 item["embedding"] = msgspec.Raw(msgspec.json.encode(vector))
     except (msgspec.MsgspecError, KeyError, struct.error, OverflowError, UnicodeDecodeError):
         return body

@@ -402,7 +402,8 @@ def test_a_worker_that_stops_reads_on_for_what_is_left_of_its_drain(
         found["models"]["untold"] = {"targets": ["untold/m"]}
 
     slow = replace(THINKING, thinks_s=60.0, stops=True)
-    with run_stack(adjust=adjust) as stack:
+    server = {"timeouts": {"drain_s": 4}}  # enough for the first beside a busy core
+    with run_stack(adjust=adjust, server=server) as stack:
         for provider.script in (replace(THINKING, thinks_s=0.4), slow):
             asked = len(provider.made)
             connection = ask(stack, "untold")
