@@ -160,5 +160,5 @@ def test_figures_beyond_what_can_be_are_a_failed_probe(line: str, said: str):
     "line", ["llamacpp:requests_processing -3", "llamacpp:prompt_tokens_total 1e300"]
 )
 def test_so_are_those_of_other_engines(line: str):
-    with pytest.raises(ProbeFailed, match="by its metrics page "):
+    with pytest.raises(ProbeFailed, match="its metrics page reports that "):
         parse(line + "\n")

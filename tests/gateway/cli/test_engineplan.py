@@ -127,7 +127,7 @@ def test_an_unknown_gpu_is_answered_with_the_known_ones(model, engine):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere is not there")],
+    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere does not exist")],
 )
 def test_what_cannot_be_planned_is_told(model, change, said, engine):
     answer = engine("plan", model / change.get("folder", "."), "--gpu", change.get("gpu", "H200"))

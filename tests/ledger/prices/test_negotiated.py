@@ -101,9 +101,9 @@ def test_every_fault_is_told_at_once():
         "line 2, column `above_tokens`: `2k` is not a whole number of tokens, such as 200000",
         f"line 3, column `input_usd_per_million`: `x` {NO_NUMBER}",
         "line 3, column `name`: is empty",
-        "line 3, column `from`: `01/11/2026` is not a day like 2026-11-01",
+        "line 3, column `from`: `01/11/2026` is not a date such as 2026-11-01",
         f"line 3, column `until`: `2026-02-30`: {no_day.value}",
-        "line 4, column `source_date`: `yesterday` is not a day like 2026-11-01",
+        "line 4, column `source_date`: `yesterday` is not a date such as 2026-11-01",
     ]
 
 
