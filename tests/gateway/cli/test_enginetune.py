@@ -157,9 +157,9 @@ def test_a_comparison_that_failed_says_why_and_writes_none(words, ends_with, tmp
         (("--objective", "joy"), "no objective is named joy; there are ttft, tpot"),
         (("--objective", "cost"), "--usd-per-hour 3.50"),
         (("--only", "colour"), "unknown dimension colour"),
-        (("--compare", "colour=red"), "--compare: unknown dimension colour; there are"),
-        (("--compare", "kv=red"), "--compare: kv is one of default, fp8, not red"),
-        (("--compare", "kv"), "--compare: kv is one of default, fp8, not "),
+        (("--compare", "colour=red"), "--compare: unknown dimension colour; known are"),
+        (("--compare", "kv=red"), "--compare: kv must be one of default, fp8; got red"),
+        (("--compare", "kv"), "--compare: kv must be one of default, fp8; got "),
         (("--compare", "kv=default"), "--compare: these are vLLM's defaults"),
         (("--engine", "nowhere"), "breakeven engine install"),
         (
