@@ -62,7 +62,7 @@ def _parse(text: str) -> ast.expr:
     try:
         found = ast.parse(quoted, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise FormulaError(f"`{text}` is not a complete formula") from None
+        raise FormulaError(f"`{text}` is not a formula") from None
     if sum(1 for _ in ast.walk(found)) > MOST_NODES:
         raise FormulaError("the formula has too many parts")
     return found

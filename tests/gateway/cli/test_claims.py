@@ -53,7 +53,7 @@ def test_a_figure_of_ones_own_is_judged() -> None:
         (OWN[:5], "`to` has no value"),
         ((*OWN[:4], "from=x"), "is not a number"),
         ((*OWN[:4], "from"), "is not a number"),
-        (("claims", "--formula", "1 +"), "is not a complete formula"),
+        (("claims", "--formula", "1 +"), "is not a formula"),
         ((*OWN, "--claimed", "many"), "is not a figure"),
     ],
 )

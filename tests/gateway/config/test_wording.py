@@ -61,7 +61,7 @@ def only_fault(text: str):
         ("budgets: [{scope: global, usd: five}]", "budgets[0].usd", "`five` is not a number"),
         ("budgets: [{scope: global, usd: 1e-13}]", "budgets[0].usd", "the smallest unit is"),
         ("pools: {a: {engine: {}, gpu: {type: CPU, since: soon}}}", "pools.a.gpu.since",
-         "`soon` is not a date such as 2026-11-01"),
+         "`soon` is not a date like 2026-11-01"),
         ("pools: {a: {engine: {}, gpu: {type: CPU, since: 2026-11-01 12:30:00}}}",
          "pools.a.gpu.since", "without a time"),
         (f"prices: [{'9' * 100}]", "prices[0]", "..."),

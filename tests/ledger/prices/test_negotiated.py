@@ -131,8 +131,8 @@ def test_columns(head, words):
         ("a/b,batch,,1,,2", "line 2: `a/b` has no row of the standard tier"),
         ("a/b,,,1,,2\na/b,standard,,1,,2", "line 3: `a/b` has two standard rows"),
         ("a/b,,,1,,", "line 2: both `input` and `output` must be priced"),
-        ("a/b,,,0,,0", ("line 2: nothing is above zero: a free model cannot be told from a "
-         "forgotten price")),
+        ("a/b,,,0,,0", ("line 2: every price is 0: a free model cannot be distinguished "
+         "from a missing price")),
         ("ab,,,1,,2", "line 2: the name must be `provider/model`"),
         ("a/b,,,1,,2\na/b,flex,5,1,,2", "line 2: tier `flex` has no rates for short prompts"),
         ("a/b,,,1,,2\na/b,flex,,1,,2\na/b,flex,,1,,2",
