@@ -73,7 +73,7 @@ def usage_of(
         ):
             counted, disputed = None, True
     if counted is not None:
-        whole = complete_counts(counted, price, units.estimate(request, said))
+        whole = complete_counts(counted, price, _guessed(units, request, outcome, said))
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
             counted, price
         )
@@ -84,7 +84,17 @@ def usage_of(
     known = outcome.is_told_failure or (flowed and units.exact(request))
     if not own and not known and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
-    return units.estimate(request, said), "estimated", disputed
+    return _guessed(units, request, outcome, said), "estimated", disputed
+
+
+def _guessed(
+    units: KindUnits, request: RoutingRequest, outcome: AttemptOutcome, said: int
+) -> TokenCounts:
+    """Return the estimate; a target that reported a failure before any output made none."""
+    guess = units.estimate(request, said)
+    if not outcome.is_told_failure or said or outcome.shown or outcome.spoken:
+        return guess
+    return replace(guess, output=0, audio_output=0, image_output=0, pictures=0)
 
 
 def _most_of(counted: TokenCounts, guess: TokenCounts) -> TokenCounts:

@@ -264,6 +264,28 @@ def test_what_flowed_until_its_target_stopped_is_booked_at_what_came(
     assert (tokens.output, basis) == (output, "estimated" if output == 15 else "bound")
 
 
+@pytest.mark.parametrize("usage", [None, {"input_tokens": 40, "total_tokens": 40}])
+@pytest.mark.parametrize(
+    ("kind", "extent", "read"),
+    [
+        (RequestKind.IMAGE_GENERATION, PICTURED, {"input": 40}),
+        (RequestKind.IMAGE_EDIT, PICTURED, {"input": 40}),
+        (RequestKind.SPEECH, SPOKEN, {"input": 40, "characters": 200}),
+    ],
+)
+def test_a_failure_that_its_target_told_made_no_picture_and_no_sound(
+    kind, extent, read, usage
+) -> None:
+    """Red before: a 500 was booked as whole pictures, at the dearest form that was open."""
+    outcome = AttemptOutcome("upstream_error", 500, usage=usage, error=ServerError.kind)
+    made = attempt(BY_TOKENS, kind, extent=extent)
+    tokens, _, disputed = used(made, outcome)
+    known = read if usage is None else {"input": 40}
+    assert (tokens, disputed) == (TokenCounts(**known), False)
+    shown = replace(outcome, shown=True, usage=None)
+    assert used(made, shown)[0].output == KINDS[kind].units.estimate(made.request, 0).output
+
+
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:
     unknown = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
     tokens, basis, _ = used(attempt(SECONDS, extent=unknown), ended())
