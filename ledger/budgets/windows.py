@@ -72,7 +72,7 @@ def zone_stated(timezone: str) -> tzinfo:
     """Return the zone of a new setting. Raises `WindowError` also for names of no one place.
 
     `localtime` is another zone on each machine, so two hosts would count in different windows;
-    `Factory` is no zone yet, and `right/` counts leap seconds. Zones that a ledger has stay readable.
+    `Factory` is no zone yet, and `right/` counts leap seconds. Zones in ledgers stay readable.
     """
     if timezone in _NO_PLACE or timezone.startswith(_OTHER_CLOCKS):
         words = "is no zone of a place: write an IANA zone such as Europe/Berlin"
