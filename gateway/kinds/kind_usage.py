@@ -14,6 +14,7 @@ from gateway.kinds.billable_units import (
     AUDIO_MS_PER_TOKEN_MOST,
     BYTES_PER_TOKEN,
     LONGEST_TOKEN_BYTES,
+    billed_counts,
 )
 from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.kinds.outcome import AttemptOutcome
@@ -55,6 +56,18 @@ def usage_of(
     maximum; a stream whose target stopped, by the received part. Figures are disputed if they are
     impossible or contradict each other.
     """
+    tokens, basis, disputed = _used(spec, units, request, price, outcome, sent)
+    return tokens if sent is None else billed_counts(tokens, price), basis, disputed
+
+
+def _used(
+    spec: RequestKindSpec,
+    units: KindUnits,
+    request: RoutingRequest,
+    price: Price | None,
+    outcome: AttemptOutcome,
+    sent: SentRequest | None,
+) -> tuple[TokenCounts, Basis, bool]:
     (counted, contradicts), said = (
         _counted(spec, outcome),
         round(outcome.said_bytes / BYTES_PER_TOKEN),

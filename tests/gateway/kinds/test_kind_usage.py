@@ -286,6 +286,29 @@ def test_a_failure_that_its_target_told_made_no_picture_and_no_sound(
     assert used(made, shown)[0].output == KINDS[kind].units.estimate(made.request, 0).output
 
 
+@pytest.mark.parametrize(
+    ("name", "usage", "lasts_ms", "basis"),
+    [
+        ("groq/whisper", DURATION, 10_000, "reported"),
+        ("groq/whisper", {"type": "duration", "seconds": 12}, 12_000, "reported"),
+        ("groq/whisper", None, 10_000, "estimated"),
+        ("groqish/whisper", DURATION, 3000, "reported"),
+    ],
+)
+def test_a_short_sound_is_booked_as_the_length_that_its_provider_bills(
+    name, usage, lasts_ms, basis
+) -> None:
+    """Red before: Groq bills ten seconds at least, and three were booked."""
+    made = attempt(SECONDS)
+    made.price = msgspec.structs.replace(made.price, name=name)
+    assert used(made, ended(usage)) == (TokenCounts(
+        audio_ms=lasts_ms, audio_input=0 if usage else 20, output=0 if usage else 5
+    ), basis, False)  # fmt: skip
+    assert used(made, ended(status="rejected", billable=False))[0] == TokenCounts()
+    made.own = True
+    assert used(made, ended(DURATION))[0].audio_ms == 3000
+
+
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:
     unknown = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
     tokens, basis, _ = used(attempt(SECONDS, extent=unknown), ended())
