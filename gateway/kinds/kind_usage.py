@@ -73,6 +73,7 @@ def _used(
         round(outcome.said_bytes / BYTES_PER_TOKEN),
     )
     own, disputed, lags = sent is None, counted is None and bool(outcome.usage), False
+    too_low: TokenCounts | None = None
     if counted is not None and sent is not None:
         partial = outcome.usage_behind and not outcome.is_whole
         if partial or (outcome.is_given_up and not outcome.usage_final):
@@ -84,7 +85,7 @@ def _used(
             or _is_too_low(counted, units, request, outcome.said_bytes)
             or _reads_too_little(counted, sent)
         ):
-            counted, disputed = None, True
+            counted, disputed, too_low = None, True, counted
     if counted is not None:
         whole = complete_counts(counted, price, _guessed(units, request, outcome, said))
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
@@ -96,8 +97,18 @@ def _used(
     flowed = sent is not None and sent.stops and outcome.is_given_up and said > 0
     known = outcome.is_told_failure or (flowed and units.exact(request))
     if not own and not known and (not outcome.is_whole or not units.exact(request)):
-        return units.most(request), "bound", disputed
-    return _guessed(units, request, outcome, said), "estimated", disputed
+        return _at_least(too_low, units.most(request)), "bound", disputed
+    return _at_least(too_low, _guessed(units, request, outcome, said)), "estimated", disputed
+
+
+def _at_least(told: TokenCounts | None, most: TokenCounts) -> TokenCounts:
+    """Return the counts, or what a target told of them if that is more: it is owed all the same."""
+    if told is None:
+        return most
+    found = _most_of(told, most)
+    parts = found.reasoning + found.audio_output + found.image_output
+    pictures = told.pictures or most.pictures
+    return replace(found, output=max(found.output, parts), pictures=pictures)
 
 
 def _guessed(

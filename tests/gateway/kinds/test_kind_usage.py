@@ -147,6 +147,32 @@ def test_speech_and_pictures_have_no_less_than_anybody_makes(
     assert used(made, outcome)[2] is disputed
 
 
+@pytest.mark.parametrize(
+    ("kind", "extent", "usage", "least"),
+    [
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 1, "output_tokens": 900},
+         {"input": 40, "output": 900, "audio_output": 900, "characters": 200}),
+        (RequestKind.SPEECH, "spoken",
+         {"input_tokens": 1, "output_tokens": 900, "output_tokens_details": {
+             "audio_tokens": 2, "reasoning_tokens": 898}},
+         {"input": 40, "output": 903, "audio_output": 5, "reasoning": 898, "characters": 200}),
+        (RequestKind.IMAGE_GENERATION, "pictured",
+         {"input_tokens": 1, "output_tokens": 2100, "generated_images": 2},
+         {"input": 160, "output": 2100, "image_output": 2100, "pictures": 2}),
+        (RequestKind.TRANSCRIPTION, "heard", {"input_tokens": 4, "output_tokens": 99},
+         {"audio_input": 20, "output": 99, "audio_ms": 2000}),
+    ],
+)  # fmt: skip
+def test_a_count_that_is_too_low_takes_no_other_count_away(kind, extent, usage, least) -> None:
+    """Red before: 900 tokens of sound were booked as five, and nothing was claimed."""
+    extents = {"spoken": SPOKEN, "pictured": PICTURED, "heard": SOUND}
+    texts = {"input": "word " * 300, "prompt": "word " * 300}
+    made = attempt(BY_TOKENS, kind, extent=extents[extent], **texts)
+    tokens, basis, disputed = used(made, ended(usage))
+    assert (tokens, disputed) == (TokenCounts(**least), True)
+    assert basis != "reported"
+
+
 def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -> None:
     gone = AttemptOutcome("client_gone", 499, usage=COUNTED, said_bytes=20)
     assert used(attempt(BY_TOKENS), gone)[1:] == ("bound", False)
