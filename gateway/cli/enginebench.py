@@ -39,31 +39,59 @@ NO_RATE = "enter your GPU rate: --usd-per-hour 3.50"
 SWEEP = "1,2,4,8,16,32"
 
 
+ModelOption = Annotated[
+    str | None, typer.Option(help="Model to request; default: the first in the list of models.")
+]
+ConcurrencyOption = Annotated[
+    str | None,
+    typer.Option(help=f"Closed loops: concurrent requests, separated by commas. Default: {SWEEP}."),
+]
+RateOption = Annotated[
+    str | None,
+    typer.Option(help="Open loops instead: Poisson arrivals per second, for example 1,2,4."),
+]
+SpeedOption = Annotated[
+    float,
+    typer.Option(min=0.01, max=MOST, help="Speed of --trace: 2 replays it twice as fast."),
+]
+SpreadOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=LONGEST_S,
+        help="Seconds over which the start of a closed loop's streams is spread.",
+    ),
+]
+CompletionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--completions", help="Send requests to /completions instead of /chat/completions."
+    ),
+]
+IgnoreEosOption = Annotated[
+    bool,
+    typer.Option(help="Send vLLM's `ignore_eos` for answers of equal length; off for APIs."),
+]
+SloE2EMsOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, help="SLO of goodput for the latency of a whole answer, in milliseconds."
+    ),
+]
+
+
 def bench(
     url: Annotated[str, typer.Argument(help="Base URL of an engine or an API, with its /v1.")],
-    model: Annotated[
-        str | None, typer.Option(help="Model to request; default: the first in the list of models.")
-    ] = None,
+    model: ModelOption = None,
     key_env: Annotated[
         str | None, typer.Option(help="Environment variable with the API key.")
     ] = None,
-    concurrency: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Closed loops: concurrent requests, separated by commas. Default: {SWEEP}."
-        ),
-    ] = None,
-    rate: Annotated[
-        str | None,
-        typer.Option(help="Open loops instead: Poisson arrivals per second, for example 1,2,4."),
-    ] = None,
+    concurrency: ConcurrencyOption = None,
+    rate: RateOption = None,
     trace: Annotated[
         Path | None, typer.Option(help="Replay recorded arrivals: a CSV as for `engine fit`.")
     ] = None,
-    speed: Annotated[
-        float,
-        typer.Option(min=0.01, max=MOST, help="Speed of --trace: 2 replays it twice as fast."),
-    ] = 1.0,
+    speed: SpeedOption = 1.0,
     even: Annotated[
         bool, typer.Option("--even", help="Space the arrivals of --rate evenly.")
     ] = False,
@@ -75,36 +103,16 @@ def bench(
     shared_tokens: Annotated[
         int, typer.Option(min=0, help="Tokens of the prefix that all prompts share.")
     ] = 0,
-    spread: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=LONGEST_S,
-            help="Seconds over which the start of a closed loop's streams is spread.",
-        ),
-    ] = 0.0,
-    completions: Annotated[
-        bool,
-        typer.Option(
-            "--completions", help="Send requests to /completions instead of /chat/completions."
-        ),
-    ] = False,
-    ignore_eos: Annotated[
-        bool,
-        typer.Option(help="Send vLLM's `ignore_eos` for answers of equal length; off for APIs."),
-    ] = True,
+    spread: SpreadOption = 0.0,
+    completions: CompletionsOption = False,
+    ignore_eos: IgnoreEosOption = True,
     slo_ttft_ms: Annotated[
         float | None, typer.Option(min=0.0, help="SLO of goodput for the TTFT, in milliseconds.")
     ] = None,
     slo_tpot_ms: Annotated[
         float | None, typer.Option(min=0.0, help="SLO of goodput for the TPOT, in milliseconds.")
     ] = None,
-    slo_e2e_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="SLO of goodput for the latency of a whole answer, in milliseconds."
-        ),
-    ] = None,
+    slo_e2e_ms: SloE2EMsOption = None,
     usd_per_hour: Annotated[
         str | None, typer.Option(help="Cost of all the engine's GPUs for an hour, in USD.")
     ] = None,

@@ -25,19 +25,34 @@ from gateway.config.settings import Settings
 ATTENTION = "attention"
 
 
+ModelArgument = Annotated[
+    Path, typer.Argument(help="Model directory; without weights, random ones are used.")
+]
+EnvironmentOption = Annotated[
+    Path, typer.Option("--engine", help="The engine's environment, with vLLM and torch.")
+]
+LogOption = Annotated[
+    Path | None,
+    typer.Option(help="Log in JSON lines, from which a run resumes; default: the model's name."),
+]
+GpusOption = Annotated[
+    int,
+    typer.Option(min=1, help="GPUs for a model that does not fit one: layers, or tensors in vLLM."),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Run only this rung, named as in the list; may be repeated."),
+]
+MostOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="Maximum number of rungs to run; 0 only shows the results so far."),
+]
+
+
 def ladder(
-    model: Annotated[
-        Path, typer.Argument(help="Model directory; without weights, random ones are used.")
-    ],
-    environment: Annotated[
-        Path, typer.Option("--engine", help="The engine's environment, with vLLM and torch.")
-    ] = ENVIRONMENT,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            help="Log in JSON lines, from which a run resumes; default: the model's name."
-        ),
-    ] = None,
+    model: ModelArgument,
+    environment: EnvironmentOption = ENVIRONMENT,
+    log: LogOption = None,
     users: Annotated[
         int, typer.Option(min=2, help="Number of concurrent requests for throughput.")
     ] = 8,
@@ -46,25 +61,12 @@ def ladder(
     shared_tokens: Annotated[
         int, typer.Option(min=0, help="Tokens of the prefix that all prompts share.")
     ] = 400,
-    gpus: Annotated[
-        int,
-        typer.Option(
-            min=1, help="GPUs for a model that does not fit one: layers, or tensors in vLLM."
-        ),
-    ] = 1,
+    gpus: GpusOption = 1,
     draft: Annotated[
         Path | None, typer.Option(help="Directory of a draft model; adds a rung.")
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Run only this rung, named as in the list; may be repeated."),
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Maximum number of rungs to run; 0 only shows the results so far."
-        ),
-    ] = None,
+    only: OnlyOption = None,
+    most: MostOption = None,
     again: Annotated[bool, typer.Option("--again", help="Repeat rungs that failed.")] = False,
     attention: Annotated[
         bool, typer.Option(help="Measure the attention table too, at the end.")

@@ -60,17 +60,42 @@ class KvDtype(StrEnum):
     FP8 = "fp8"
 
 
+PipelineOption = Annotated[
+    int,
+    typer.Option(
+        "--pipeline-parallel", min=1, help="Number of pipeline stages, each on --gpus GPUs."
+    ),
+]
+UsersOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Number of concurrent requests; shows the minimum cost of serving them."
+    ),
+]
+UsdPerHourOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=MOST,
+        help="Cost of all GPUs for an hour, in USD; shows the cost of 1M tokens.",
+    ),
+]
+AcceptanceOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Probability that a drafted token is accepted; 0.75 to 0.85 for code.",
+    ),
+]
+
+
 def plan(
     model_dir: Annotated[Path, typer.Argument(help="Directory with the model's config.json.")],
     gpu: Names = None,
     probe_file: ProbeFile = None,
     gpus: Split = None,
-    pipeline: Annotated[
-        int,
-        typer.Option(
-            "--pipeline-parallel", min=1, help="Number of pipeline stages, each on --gpus GPUs."
-        ),
-    ] = 1,
+    pipeline: PipelineOption = 1,
     gpus_per_host: Annotated[
         int,
         typer.Option(min=1, help="GPUs of a host; a layer split over more crosses the network."),
@@ -82,26 +107,14 @@ def plan(
         float, typer.Option(min=0.1, max=1.0, help="vLLM's --gpu-memory-utilization.")
     ] = 0.9,
     kv_dtype: Annotated[KvDtype, typer.Option(help="vLLM's --kv-cache-dtype.")] = KvDtype.AUTO,
-    users: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Number of concurrent requests; shows the minimum cost of serving them."
-        ),
-    ] = None,
+    users: UsersOption = None,
     prompt_tokens: Annotated[
         int, typer.Option(min=1, help="Prompt tokens of each request of --users.")
     ] = 512,
     output_tokens: Annotated[
         int, typer.Option(min=1, help="Output tokens of each request of --users.")
     ] = 256,
-    usd_per_hour: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=MOST,
-            help="Cost of all GPUs for an hour, in USD; shows the cost of 1M tokens.",
-        ),
-    ] = None,
+    usd_per_hour: UsdPerHourOption = None,
     tpot_ms: PromisedPace = None,
     ttft_ms: PromisedFirst = None,
     draft: Annotated[
@@ -111,14 +124,7 @@ def plan(
     drafted: Annotated[
         int, typer.Option(min=1, help="Number of tokens that --draft proposes in a step.")
     ] = 5,
-    acceptance: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Probability that a drafted token is accepted; 0.75 to 0.85 for code.",
-        ),
-    ] = 0.8,
+    acceptance: AcceptanceOption = 0.8,
     as_json: AsJson = False,
 ) -> None:
     """Compute what a GPU can do with a model, each number with its formula.
