@@ -26,7 +26,7 @@ from dashboard.figures import (
 )
 from dashboard.page import budgets
 from dashboard.scenario import ScenarioChange, changed
-from dashboard.sections import currency, slo_blocks, team, verdict
+from dashboard.sections import beside_sums, currency, slo_blocks, team, verdict
 from dashboard.sections.result_text import break_even_hints, capacity, trend
 from ledger.economics.cost import UnitPrice
 from ledger.economics.verdict_text import sentence
@@ -55,6 +55,7 @@ def show(view: DashboardView) -> None:
     _show_verdict(view, survey)
     _rates(view, survey.standing)
     st.subheader(formatting.sentence(view.words), anchor=False)
+    beside_sums.show_begin(view)
     if survey.standing.verdicts:
         columns = st.columns(len(survey.standing.verdicts))
         for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
@@ -95,6 +96,7 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     if house is not None:
         _show_verdict(view, survey)
         st.caption(team.scope_note(survey))
+    beside_sums.show_begin(view)
     first, second = st.columns(2)
     with first:
         team.spent(survey)

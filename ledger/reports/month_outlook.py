@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlalchemy import Connection
 
+from ledger.economics.cost import Exact
 from ledger.economics.month_forecast import LEAST_DAYS, MOST_DAYS, MonthForecast, forecast_month
 from ledger.queries import reads as queries
 from ledger.reporting_zone import ReportingZone
@@ -36,7 +38,7 @@ def month_outlook(
     """Return the outlook from the whole days before today; today counts as a future day.
 
     Past days count as booked, future days at the rates known for them. Adjustments count only for
-    the past.
+    the past. Where today has cost more than usual by this time, its rest still is to come.
     """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
@@ -63,7 +65,9 @@ def month_outlook(
         paces=pace.pasts,
         certain_pusd=pace.certain_pusd,
     )
-    ends = _at_least(found, before + adjusted, spent)
+    today = sum(day.booked_pusd for day in days if day.start_us >= today_us)
+    left = Fraction(coming[0].end_us - now_us, coming[0].end_us - today_us) if coming else 0
+    ends = _at_least(found, before + adjusted, spent, _excess(found, today, left))
     unknown = () if ends is None else pace.unknown
     return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted, unknown)
 
@@ -78,14 +82,21 @@ def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
     return days[began + 1 :] if began else days
 
 
+def _excess(found: MonthForecast | None, today_pusd: int, left: Exact) -> int:
+    """Return by how much today's cost and the usual cost of its rest exceed its forecast."""
+    if found is None:
+        return 0
+    return max(0, round(today_pusd - found.next_pusd * (1 - left)))
+
+
 def _at_least(
-    found: MonthForecast | None, before_pusd: int, spent_pusd: int
+    found: MonthForecast | None, before_pusd: int, spent_pusd: int, excess_pusd: int
 ) -> MonthForecast | None:
     """Add the month's spend before the whole days; no forecast is below the spend so far."""
     if found is None:
         return None
     ends = (found.expected_pusd, found.low_pusd, found.high_pusd)
-    expected, low, high = (max(spent_pusd, pusd + before_pusd) for pusd in ends)
+    expected, low, high = (max(spent_pusd, pusd + before_pusd + excess_pusd) for pusd in ends)
     return MonthForecast(expected, low, high, spent_pusd, found.days_left)
 
 

@@ -47,6 +47,22 @@ def test_a_steady_month_ends_where_its_pace_leads(steady) -> None:
     assert found.forecast.high_pusd - found.forecast.low_pusd < total // 10**6
 
 
+def test_what_today_cost_beyond_its_pace_is_added_to_its_rest(steady, opened, settled) -> None:
+    """Once today had cost as much as a usual day, the rest of it was forecast at nothing."""
+    engine, zone, now_us = steady
+    dear = [opened(9001, holds=(), bound_pusd=10**14, opened_us=now_us - HOUR_US),
+            settled(9001, cost_pusd=24 * COST, settled_us=now_us - 1)]  # fmt: skip
+    LedgerRepository(engine, host="h").import_records(dear, journal="k", at_us=2)
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert found.forecast is not None
+    ends = found.forecast
+    total = COST * 24 * (30 + 1)
+    assert abs(ends.expected_pusd - total) < total // 10**6
+    assert ends.low_pusd <= ends.expected_pusd <= ends.high_pusd
+    assert found.spent_pusd == COST * (11 * 24 + 36)
+
+
 def test_another_team_has_another_month(steady) -> None:
     engine, zone, now_us = steady
     with engine.connect() as connection:
