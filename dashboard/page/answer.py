@@ -33,6 +33,7 @@ from ledger.economics.verdict_text import sentence
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
+from ledger.reports.month_even import FREE
 from ledger.reports.survey import Survey
 from ledger.reports.verdict_read import evens_of
 
@@ -128,6 +129,11 @@ def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
         theme.card(
             title, theme.small("Enter the GPU rate, and this card answers."), about="comparator"
         )
+        return
+    if standing.is_free:
+        avoided, own = formatting.money(comparator.avoided_pusd), own_hardware(survey)
+        text = f"**{avoided}** at API prices. What own {own} saved is not known: {FREE}."
+        theme.card(title, theme.small(text), about="comparator")
         return
     result = Fraction(comparator.stands.result_pusd)
     gained = result >= 0
