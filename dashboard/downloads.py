@@ -58,9 +58,10 @@ def offer(view: DashboardView, survey: Survey) -> None:
             key=f"download-{name}",
             width="stretch",
         )
+    until = formatting.moment(_full_hours(view.scope).end_us)
     st.caption(
         f"Of this period{'' if view.team is None else f' and team {formatting.quote(view.team)}'}: "
-        f"{formatting.plural(count, 'attempt')}. FOCUS has full hours, of own "
+        f"{formatting.plural(count, 'attempt')}. FOCUS has full hours up to {until}, of own "
         f"{own_hardware(survey)} closed ones; what was not settled or has no price is not in it."
     )
 

@@ -22,13 +22,16 @@ class DatedPeriod:
     """A period with a fixed start.
 
     `words` completes a sentence that begins with "in". `month_hours` is the length of a calendar
-    month, `None` for other periods.
+    month, `None` for other periods. `earlier_us` is the start of the calendar month or quarter
+    before one that is over, with its `earlier_words`.
     """
 
     start_us: int
     end_us: int
     words: str
     month_hours: int | None = None
+    earlier_us: int | None = None
+    earlier_words: str = ""
 
     @property
     def length_us(self) -> int:
@@ -36,7 +39,9 @@ class DatedPeriod:
 
     @property
     def before(self) -> "DatedPeriod":
-        """Return the period of equal length that ends where this one begins."""
+        """Return the month or quarter before, else the equally long period that ends here."""
+        if self.earlier_us is not None:
+            return DatedPeriod(self.earlier_us, self.start_us, self.earlier_words)
         start_us = self.start_us - self.length_us
         return DatedPeriod(start_us, self.start_us, f"the {length_text(self.length_us)} before")
 
@@ -63,17 +68,15 @@ def dated_period(
     quarterly = name in (THIS_QUARTER, LAST_QUARTER)
     start_us = zone.midnight_us(first)
     end_us = zone.midnight_us(_months_later(first, MONTHS_OF_A_QUARTER if quarterly else 1))
-    text = (
-        f"quarter {(first.month - 1) // MONTHS_OF_A_QUARTER + 1} of {first.year}"
-        if quarterly
-        else f"{first:%B %Y}"
-    )
-    over = end_us <= now_us
+    text, over = _name(first, quarterly=quarterly), end_us <= now_us
+    earlier = _months_later(first, -MONTHS_OF_A_QUARTER if quarterly else -1)
     return DatedPeriod(
         start_us,
         _not_beyond(start_us, end_us, now_us),
         text if over else f"{text} so far",
         None if quarterly else (end_us - start_us) // HOUR_US,
+        zone.midnight_us(earlier) if over else None,
+        _name(earlier, quarterly=quarterly) if over else "",
     )
 
 
@@ -93,13 +96,23 @@ def _days(zone: ReportingZone, now_us: int, days: list[date]) -> DatedPeriod | N
     start_us = zone.midnight_us(first)
     end_us = zone.midnight_us(last + timedelta(days=1))
     words = f"{first:%d %b %Y}" if first == last else f"{first:%d %b %Y} to {last:%d %b %Y}"
-    whole = zone.month(start_us) == (start_us, end_us)
+    if zone.month(start_us) != (start_us, end_us):
+        return DatedPeriod(start_us, _not_beyond(start_us, end_us, now_us), words)
+    earlier, over = _months_later(first, -1), end_us <= now_us
     return DatedPeriod(
         start_us,
         _not_beyond(start_us, end_us, now_us),
         words,
-        (end_us - start_us) // HOUR_US if whole else None,
+        (end_us - start_us) // HOUR_US,
+        zone.midnight_us(earlier) if over else None,
+        _name(earlier, quarterly=False) if over else "",
     )
+
+
+def _name(first: date, *, quarterly: bool) -> str:
+    if quarterly:
+        return f"quarter {(first.month - 1) // MONTHS_OF_A_QUARTER + 1} of {first.year}"
+    return f"{first:%B %Y}"
 
 
 def _not_beyond(start_us: int, end_us: int, now_us: int) -> int:

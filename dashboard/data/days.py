@@ -39,6 +39,13 @@ def first_us(connection: Connection, _view: DashboardView) -> int | None:
     return queries.first_us(connection)
 
 
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def begin_us(connection: Connection, _view: DashboardView) -> int | None:
+    """Return the time of the first attempt or GPU hour, whichever is earlier."""
+    begun = (queries.first_us(connection), queries.first_gpu_hour_us(connection))
+    return min((at_us for at_us in begun if at_us is not None), default=None)
+
+
 @query(ViewerScope.TEAM, entries=8)
 def month_outlook(connection: Connection, view: DashboardView) -> MonthOutlook:
     """Return cost so far and forecast of the month, for the view's team."""

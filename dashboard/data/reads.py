@@ -103,8 +103,13 @@ class DashboardView:
         return PERIOD_WORDS[self.period] if self.dated is None else length_text(self.span_us)
 
     @property
+    def earlier_words(self) -> str:
+        """Return the name of the period of `earlier`: `the 30 days before`, `October 2026`."""
+        return f"the {self.length} before" if self.dated is None else self.dated.before.words
+
+    @property
     def earlier(self) -> "DashboardView":
-        """Return the view of the preceding period of equal length."""
+        """Return the view of the period before: equally long, or a calendar month's own before."""
         if self.dated is not None:
             return replace(self, dated=self.dated.before)
         return replace(self, now_us=self.scope.start_us)

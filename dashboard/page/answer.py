@@ -26,13 +26,14 @@ from dashboard.figures import (
 )
 from dashboard.page import budgets
 from dashboard.scenario import ScenarioChange, changed
-from dashboard.sections import currency, slo_blocks, team, verdict
+from dashboard.sections import beside_sums, currency, slo_blocks, team, verdict
 from dashboard.sections.result_text import break_even_hints, capacity, trend
 from ledger.economics.cost import UnitPrice
 from ledger.economics.verdict_text import sentence
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
+from ledger.reports.month_even import FREE
 from ledger.reports.survey import Survey
 from ledger.reports.verdict_read import evens_of
 
@@ -55,6 +56,7 @@ def show(view: DashboardView) -> None:
     _show_verdict(view, survey)
     _rates(view, survey.standing)
     st.subheader(formatting.sentence(view.words), anchor=False)
+    beside_sums.show_begin(view)
     if survey.standing.verdicts:
         columns = st.columns(len(survey.standing.verdicts))
         for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
@@ -95,6 +97,7 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     if house is not None:
         _show_verdict(view, survey)
         st.caption(team.scope_note(survey))
+    beside_sums.show_begin(view)
     first, second = st.columns(2)
     with first:
         team.spent(survey)
@@ -126,6 +129,11 @@ def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
         theme.card(
             title, theme.small("Enter the GPU rate, and this card answers."), about="comparator"
         )
+        return
+    if standing.is_free:
+        avoided, own = formatting.money(comparator.avoided_pusd), own_hardware(survey)
+        text = f"**{avoided}** at API prices. What own {own} saved is not known: {FREE}."
+        theme.card(title, theme.small(text), about="comparator")
         return
     result = Fraction(comparator.stands.result_pusd)
     gained = result >= 0

@@ -21,6 +21,7 @@ from ledger.economics.cost import TokenBasis, allocation_unit_cost
 from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.capability import CapabilitySource, PoolCapability
 from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
+from ledger.reports.month_even import FREE
 from ledger.reports.survey import PoolSurvey, Survey
 from ledger.reports.verdict_read import evens_of
 
@@ -132,6 +133,8 @@ def _prices(pool: str, look: PoolSurvey, basis: TokenBasis) -> None:
 def break_even_lines(standing: FleetEconomics, comparator: ComparatorResult) -> list[str]:
     """Return the monthly tokens at which own engines cost as much as the comparator."""
     even = comparator.even
+    if standing.is_free:
+        return [f"No break-even against the {comparator.against}: {FREE}."]
     if even is None or even.volume is None or not even.feasible:
         return [
             f"No break-even against the {comparator.against}.",

@@ -182,11 +182,11 @@ def row(budget_state: BudgetState, at_us: int, entry: ManualEntry | None = None)
     return {
         "budget": budget_state.scope,
         "window": budget_state.line.period,
+        "left": shown_amount(budget_state.remaining_pusd),  # first: a phone shows few columns
         "limit": shown_amount(budget_state.line.limit_pusd),
         "spent": shown_amount(budget_state.spent_pusd),
         "held": shown_amount(budget_state.held_pusd),
         "claimed": shown_amount(budget_state.claimed_pusd),
-        "left": shown_amount(budget_state.remaining_pusd),
         "forecast": None if forecast is None else shown_amount(forecast),
         formatting.zoned("window ends"): formatting.instant(budget_state.window.end_s * 10**6),
         "at the limit": "hard stop" if budget_state.line.hard else "alert only",

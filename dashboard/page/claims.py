@@ -73,6 +73,7 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
 def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
     return [
         {
+            "follows": _follows(claim),  # first: a phone shows few columns
             "claim": claim.claim,
             "stated": stated_text(claim.claimed),
             "follows from its inputs": figures(claim, compute(claim)),
@@ -82,6 +83,12 @@ def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
         }
         for claim in found
     ]
+
+
+def _follows(claim: PublishedClaim) -> str:
+    if not claim.is_stated:
+        return "derived"
+    return "yes" if claim.is_confirmed else "no"
 
 
 def stated_text(text: str) -> str:

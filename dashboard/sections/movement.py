@@ -1,6 +1,7 @@
 """Sections below spending: unit costs, changes, anomalies, hours of the week, tags."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import streamlit as st
@@ -53,25 +54,25 @@ def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
 
 
 def show_movers(view: DashboardView, by: str) -> None:
-    """Draw the change from the preceding period of equal length."""
-    span = view.length
+    """Draw the change from the period before, which is named."""
+    span = view.earlier_words
     if by == "key" and view.earlier.scope.start_us < tags.whole_from_us(view):
         st.caption(
-            f"Attempts of the {span} before were retired before they were added up by key: nothing "
+            f"Attempts of {span} were retired before they were added up by key: nothing "
             "to compare with. By team, model and backend all of them are."
         )
         return
     held = _coverage(view.earlier.scope, days.first_us(view))
     if 0 < held < LEAST_COVERAGE:
         st.caption(
-            f"The books have {formatting.percent(held)} of the {span} before: too little to "
+            f"The books have {formatting.percent(held)} of {span}: too little to "
             f"compare with ({formatting.percent(LEAST_COVERAGE)} is the least)."
         )
         return
     now, before = _sums(view, by), _sums(view.earlier, by)
     found = movers(before, now)[:SHOWN]
     if not before:
-        st.caption(f"Nothing is in the books of the {span} before: nothing to compare with.")
+        st.caption(f"Nothing is in the books of {span}: nothing to compare with.")
         return
     if not found:
         st.caption("Nothing moved.")
@@ -80,7 +81,7 @@ def show_movers(view: DashboardView, by: str) -> None:
     theme.chart(spend.changes_chart(records), about="spend")
     top = found[0]
     st.caption(
-        f"Change of spending against the {span} before, by {by}; own engines at their provisional "
+        f"Change of spending against {span}, by {by}; own engines at their provisional "
         f"charge. The most: {formatting.quote(top.name)}, from "
         f"{formatting.quote(formatting.money(top.before_pusd))} to "
         f"{formatting.quote(formatting.money(top.now_pusd))}."
@@ -104,12 +105,15 @@ def _sums(view: DashboardView, by: str) -> dict[str, int]:
 def show_anomalies(view: DashboardView, by: str) -> None:
     """Draw days, or hours of a short period, far above the usual value of each series."""
     width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
-    scope, name = view.scope, "day" if width == DAY_US else "hour"
+    zone, name = days.reporting_zone(view), "day" if width == DAY_US else "hour"
+    scope = _within_books(view.scope, days.first_us(view), zone, width)
     if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
-        st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
+        st.caption(
+            f"The books have fewer than {LEAST_BUCKETS} whole {name}s of this period: too few to "
+            "call any unusual."
+        )
         return
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
-    zone = days.reporting_zone(view)
     every = anomalies(rows, _whole_buckets(zone, scope, width))
     found = heard(every, by, muting.muted(view, by))
     if not every:
@@ -122,7 +126,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
             theme.rows(
                 *(
                     (
-                        _anomaly_name(anomaly, width, days.reporting_zone(view)),
+                        _anomaly_name(anomaly, width, zone),
                         _anomaly_text(anomaly),
                         None,
                     )
@@ -136,6 +140,14 @@ def show_anomalies(view: DashboardView, by: str) -> None:
         f"Listed from five scaled median absolute deviations above the median {name} on, and from "
         "twice the median on."
     )
+
+
+def _within_books(scope: Scope, first_us: int | None, zone: ReportingZone, width: int) -> Scope:
+    """Return the part that the books cover whole: days before them were not $0, but unknown."""
+    if first_us is None or first_us <= scope.start_us:
+        return scope
+    whole_us = zone.day(first_us)[1] if width == DAY_US else -(-first_us // width) * width
+    return replace(scope, start_us=min(whole_us, scope.end_us))
 
 
 def _whole_buckets(zone: ReportingZone, scope: Scope, width: int) -> list[int]:

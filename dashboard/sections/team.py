@@ -64,7 +64,11 @@ def show_comparators(survey: Survey) -> None:
     theme.card(
         "The same answers at an API",
         theme.rows(*_own_rows(survey), *rows),
-        theme.small("Answered by own engines inside the SLO, at the comparators' prices."),
+        theme.small(
+            "Answered by own engines inside the SLO, at the comparators' prices. The used share "
+            f"leaves out what own {own_hardware(survey)} cost while idle, which is of no team: "
+            "the difference is no saving. Whether they pay is the verdict of all teams."
+        ),
         about="comparator",
     )
 

@@ -95,7 +95,7 @@ def report(
     said = {
         **asdict(found), "month": asdict(outlook), "books": told["books"],
         "verdict": told["verdict"], "break_even": beside["break_even"],
-        "coverage": beside["coverage"],
+        "coverage": told["coverage"],
     }  # fmt: skip
     emit(
         said,

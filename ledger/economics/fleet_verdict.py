@@ -18,6 +18,10 @@ from ledger.economics.value_curve import DepartureOrder, ValueCurve
 MORE_OPTIONS = 2  # options shown beyond the best number
 LEAST_OPTIONS = 3
 UNBILLED = "no hour of this period is billed yet; `breakeven serve` bills each hour after its end"
+FREE = (
+    "its {0}-hour costs $0, and what is free cannot be judged by what it saves; enter what it "
+    "costs you: power, write-off, or what others would rent it for"
+)
 MOST_OPTIONS = 64  # maximum engines to examine beyond those that run
 LEAST_ANSWERS = 100  # fewer answers are too small a sample of a month's traffic
 LEAST_HOURS = 168  # a whole week covers every hour of day of a quiet pool
@@ -206,15 +210,7 @@ def judge(sheet: AssumptionSheet, curves: Mapping[str, ValueCurve]) -> FleetVerd
 
 
 def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve) -> PoolVerdict:
-    if pool.pusd_per_hour is None:
-        return _without(pool, curve, "enter your GPU rate")
-    if not pool.hours:
-        return _without(pool, curve, UNBILLED)
-    if pool.engines == 0:
-        return _without(pool, curve, "no engine runs")
-    if not pool.billed_share:
-        return _without(pool, curve, "its engines ran in no hour of this period")
-    if (reason := _lacking_traffic(pool)) is not None:
+    if (reason := _reason_for_none(pool)) is not None:
         return _without(pool, curve, reason)
     options = _options(sheet, pool, curve)
     now = options[pool.engines]
@@ -231,6 +227,19 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
         _action(best, now), worth, interval, other, _action(other, now),
         _shifts(sheet, pool, options, best), curve.stays,
     )  # fmt: skip
+
+
+def _reason_for_none(pool: PoolAssumptions) -> str | None:
+    """Return why these assumptions allow no verdict, or `None` if they allow one."""
+    reasons = (
+        (pool.pusd_per_hour is None, "enter your GPU rate"),
+        (not pool.pusd_per_hour, FREE.format(pool.noun[0])),
+        (not pool.hours, UNBILLED),
+        (pool.engines == 0, "no engine runs"),
+        (not pool.billed_share, "its engines ran in no hour of this period"),
+    )
+    found = next((reason for is_so, reason in reasons if is_so), None)
+    return _lacking_traffic(pool) if found is None else found
 
 
 def _lacking_traffic(pool: PoolAssumptions) -> str | None:

@@ -26,13 +26,17 @@ ALIKE = 2.0  # days of a week are high or low together: minimum factor on their 
 
 @dataclass(frozen=True, slots=True)
 class MonthForecast:
-    """A month's total. `low_pusd` and `high_pusd` are the interval, never below `spent_pusd`."""
+    """A month's total. `low_pusd` and `high_pusd` are the interval, never below `spent_pusd`.
+
+    `next_pusd` is the expected cost of the first remaining day, in `expected_pusd`.
+    """
 
     expected_pusd: int
     low_pusd: int
     high_pusd: int
     spent_pusd: int
     days_left: int
+    next_pusd: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,14 @@ def forecast_month(
         _error_of_sum(fit, days_left) * (each.count(pace) / days_left) for pace, fit in fits.items()
     )
     known = spent + certain_pusd
+    following = fits[each[0]].of(0, (last_weekday + 1) % 7) + certain_pusd / days_left
     return MonthForecast(
         known + round(rest),
         known + max(0, round(rest - error)),
         known + max(0, round(rest + error)),
         spent,
         days_left,
+        round(following),
     )
 
 

@@ -139,6 +139,11 @@ def _described_pool(verdict: PoolVerdict) -> dict[str, Any]:
         "worth_interval_usd": None if interval is None else [_usd(end) for end in interval],
         "depends_on_what_leaves_first": verdict.depends,
         "sentence": pool_sentence(verdict),
+        "judged_from": {
+            "hours": f"{float(verdict.assumptions.hours):g}",
+            "answers": verdict.assumptions.answers,
+            "failures": verdict.assumptions.failures,
+        },
         "options": [_described_option(option) for option in verdict.options],
     }
 

@@ -34,6 +34,7 @@ COLUMNS = (
     ExportColumn("break_even_state"),
     ExportColumn("same_weights_break_even_tokens", ColumnKind.INTEGER),
     ExportColumn("same_weights_break_even_state"),
+    ExportColumn("judged_hours", ColumnKind.QUANTITY),  # of own GPUs in the books of the period
 )
 
 
@@ -49,7 +50,8 @@ def _rows(verdict: FleetVerdict, even: Sequence[MonthEven], *, simulated: bool) 
     sheet = verdict.sheet
     tail = (sheet.month_hours, sheet.version, simulated, sentence(verdict))
     for pool in verdict.pools:
-        ends = (*tail, *_evens([line for line in even if line.pool == pool.pool]))
+        evens = _evens([line for line in even if line.pool == pool.pool])
+        ends = (*tail, *evens, pool.assumptions.hours)
         if pool.action is None:
             yield (pool.pool, None, None, None, None, False, pool.why_none, *[None] * 5, *ends)
         for option in pool.options:

@@ -41,6 +41,7 @@ class PoolBill:
     available_share: Fraction  # of the hours that were paid for; 1 without any
     machine: str | None = None  # shared with other pools; `share` is this pool's part of it
     share: Fraction = Fraction(1)
+    billed_share: Fraction = Fraction(1)  # of the hours; less for GPUs on demand that rest
 
     @property
     def is_rated(self) -> bool:
@@ -48,7 +49,8 @@ class PoolBill:
 
     @property
     def gpu_hours(self) -> Fraction:
-        return self.gpus * self.share * self.hours
+        """Return the GPU hours that were billed."""
+        return self.gpus * self.share * self.hours * self.billed_share
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,11 @@ class FleetEconomics:
     capability: FleetCapability | None
     verdicts: tuple[ComparatorResult, ...]
 
+    @property
+    def is_free(self) -> bool:
+        """Return whether billed hours cost $0, ops included, so that no saving can be told."""
+        return bool(self.hours) and not self.fixed.total_pusd
+
     def per_month(self, pusd: Exact) -> Fraction | None:
         """Return an amount of this span scaled to a month of 720 hours."""
         return Fraction(pusd) * HOURS_OF_A_MONTH / self.hours if self.hours else None

@@ -68,7 +68,6 @@ class PoolReads:
     contract: ContractVersion
     capability: PoolCapability | None
     kinds: frozenset[str] | None
-    billed_share: Fraction = Fraction(1)
 
 
 def fleet_verdict(
@@ -125,7 +124,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
             models=tuple(models),
             answers=answers,
             failures=failures,
-            billed_share=pool.billed_share,
+            billed_share=bill.billed_share,
         ),
         curve,
     )

@@ -19,6 +19,7 @@ ANY_API = "any API"
 NO_RATE = "the GPU rate is not known"
 NO_COMPARATOR = "no API is compared with: name one in `compare_with`"
 NOT_SERVED = "nothing was served inside the SLO"
+FREE = "own engines cost $0 in the books, so there is nothing to break even"
 SAVES_NOTHING = "no volume: a token on own engines avoids nothing"
 
 
@@ -91,6 +92,8 @@ def _line(
     volume, lacks = None, None
     if standing.unrated:
         lacks = NO_RATE
+    elif standing.is_free:
+        lacks = FREE
     elif result.average is not None:
         volume = break_even_volume(fixed_pusd=standing.fixed.total_pusd, avoided=result.average)
         lacks = SAVES_NOTHING if volume is None else None

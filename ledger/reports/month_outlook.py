@@ -1,7 +1,9 @@
 """Cost of the current calendar month so far, and the forecast for its end."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlalchemy import Connection
 
@@ -10,7 +12,9 @@ from ledger.queries import reads as queries
 from ledger.reporting_zone import ReportingZone
 from ledger.reports.daily import DaySpend, spend_by_day
 from ledger.reports.month_pace import month_pace
-from ledger.spans import DAY_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
+
+USUAL_DAYS = 28  # whose hours say how much of a day's cost is still to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ def month_outlook(
     """Return the outlook from the whole days before today; today counts as a future day.
 
     Past days count as booked, future days at the rates known for them. Adjustments count only for
-    the past.
+    the past. What today has cost beyond the usual by this time of day is added.
     """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
@@ -63,7 +67,14 @@ def month_outlook(
         paces=pace.pasts,
         certain_pusd=pace.certain_pusd,
     )
-    ends = _at_least(found, before + adjusted, spent)
+    today = sum(day.booked_pusd for day in days if day.start_us >= today_us)
+    excess = 0
+    if found is not None:
+        certain = Fraction(pace.certain_pusd, len(coming))
+        over = Fraction(now_us - today_us, coming[0].end_us - today_us)
+        usual = _usual_share(connection, whole[-USUAL_DAYS:], now_us - today_us, team)
+        excess = max(0, round(today - certain * over - (found.next_pusd - certain) * usual))
+    ends = _at_least(found, before + adjusted, spent, excess)
     unknown = () if ends is None else pace.unknown
     return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted, unknown)
 
@@ -78,14 +89,30 @@ def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
     return days[began + 1 :] if began else days
 
 
+def _usual_share(
+    connection: Connection, days: list[DaySpend], elapsed_us: int, team: str | None
+) -> Fraction:
+    """Return the share of these days' cost of requests that came by this time of day."""
+    starts = [day.start_us for day in days]
+    early = whole = 0
+    scope = Scope(starts[0], days[-1].end_us, team)
+    for point in queries.spent(connection, scope, by="backend", bucket_us=HOUR_US):
+        middle_us = point.start_us + HOUR_US // 2  # in zones off the full hour midnight cuts hours
+        day_us = starts[max(0, bisect_right(starts, middle_us) - 1)]
+        over_us = min(max(0, elapsed_us - (point.start_us - day_us)), HOUR_US)
+        early += point.cost_pusd * over_us
+        whole += point.cost_pusd * HOUR_US
+    return Fraction(early, whole) if whole else Fraction(0)
+
+
 def _at_least(
-    found: MonthForecast | None, before_pusd: int, spent_pusd: int
+    found: MonthForecast | None, before_pusd: int, spent_pusd: int, excess_pusd: int
 ) -> MonthForecast | None:
     """Add the month's spend before the whole days; no forecast is below the spend so far."""
     if found is None:
         return None
     ends = (found.expected_pusd, found.low_pusd, found.high_pusd)
-    expected, low, high = (max(spent_pusd, pusd + before_pusd) for pusd in ends)
+    expected, low, high = (max(spent_pusd, pusd + before_pusd + excess_pusd) for pusd in ends)
     return MonthForecast(expected, low, high, spent_pusd, found.days_left)
 
 

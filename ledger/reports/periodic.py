@@ -147,7 +147,9 @@ def periodic_report(
     states = [state for state in every if not (state.is_default or state.is_value)]
     tags = [state for state in every if state.is_default and valued_tag(state.scope) is not None]
     first_us = queries.first_us(connection)
-    before = Scope(scope.start_us - (scope.end_us - scope.start_us), scope.start_us)
+    before = Scope(2 * scope.start_us - scope.end_us, scope.start_us)
+    if whole_month:
+        before = Scope(*zone.month(scope.start_us - 1))
     return PeriodicReport(
         zone,
         read_verdict(connection, scope, **hours),

@@ -201,8 +201,12 @@ class _Books:
         cells = mine.cells()
         contracts = _contracts(self._contracts, cells, scope)
         rests = [self._open_hours_of(contract) for contract in contracts]
+        shares = billed_shares(self._connection, scope, contracts, rests)
         bills = [
-            pool_bill(contract, self._closed, scope, rest, self._versions_of(contract.pool))
+            replace(
+                pool_bill(contract, self._closed, scope, rest, self._versions_of(contract.pool)),
+                billed_share=shares.get(contract.pool, Fraction(1)),
+            )
             for contract, rest in zip(contracts, rests, strict=True)
         ]
         rated = rated_pools(bills)
@@ -282,15 +286,12 @@ class _Books:
         at_us = max([self._scope.end_us, *(contract.recorded_us for contract in contracts)])
         sources = ops_sources(self._connection, at_us)
         reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused, sources)
-        rests = [self._open_hours_of(contract) for contract in contracts]
-        shares = billed_shares(self._connection, self._scope, contracts, rests)
         pools = [
             PoolReads(
                 bill,
                 contract,
                 looks[bill.pool].capability if bill.pool in looks else None,
                 kinds.get(bill.pool),
-                shares.get(bill.pool, Fraction(1)),
             )
             for bill, contract in zip(bills, contracts, strict=True)
         ]

@@ -45,16 +45,17 @@ class PeriodVerdict:
         return coverage_text(self.verdict, self.scope)
 
     def described(self) -> dict[str, Any]:
-        """Return the period, `books` and `verdict` for JSON."""
+        """Return the period, what it covers, `books` and `verdict` for JSON."""
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
-            "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
+            "simulated": self.simulated, "coverage": self.coverage_note, "books": self.books,
+            "verdict": describe(self.verdict),
         }  # fmt: skip
 
     def beside(self) -> dict[str, Any]:
-        """Return adjustments, coverage and break-even volumes for JSON."""
+        """Return adjustments and break-even volumes for JSON."""
         return {
-            "adjustments_usd": usd_cents(self.adjusted_pusd), "coverage": self.coverage_note,
+            "adjustments_usd": usd_cents(self.adjusted_pusd),
             "break_even": [line.described() for line in self.even],
         }  # fmt: skip
 
@@ -80,12 +81,17 @@ def read_verdict(
 def coverage_text(verdict: FleetVerdict, scope: Scope) -> str | None:
     """Return a note if billed hours cover too little of the scope of a verdict, else `None`."""
     period = (scope.end_us - scope.start_us) / HOUR_US
-    held = float(max((pool.assumptions.hours for pool in verdict.judged), default=period))
-    if held >= LEAST_COVERAGE * period:
+    held = {pool.pool: float(pool.assumptions.hours) for pool in verdict.judged}
+    short = {pool: hours for pool, hours in held.items() if hours < LEAST_COVERAGE * period}
+    if not short:
         return None
+    parts = [f"pool {pool} is judged from {hours:,.1f}" for pool, hours in short.items()]
+    if len(short) == len(held) and len(set(short.values())) == 1:
+        parts = [f"It is judged from {next(iter(short.values())):,.1f}"]
+    parts[0] = parts[0][0].upper() + parts[0][1:]
     return (
-        f"It is judged from {held:,.1f} of the period's {period:,.0f} hours: the books have no "
-        "more of own GPUs."
+        f"{' and '.join(parts)} of the period's {period:,.0f} hours: the books have no more of "
+        "own GPUs."
     )
 
 

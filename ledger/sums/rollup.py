@@ -10,7 +10,18 @@ from operator import add
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, Select, String, and_, case, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    String,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+)
 
 from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.orm.tables import (
@@ -41,6 +52,9 @@ from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 
 QUARTER_US, WEEK_US = DAY_US // 4, 7 * DAY_US
 LIMB = 10**12
+# A request of 2M prompt tokens and 460k output tokens. Ten million of them stay below 2**63; only
+# an attempt beyond every known context counts for less than its product.
+MOST_PRODUCT = (2**63 - 1) // 10**7
 CANCELLED = "client_gone"
 ANSWERED = ("finished", CANCELLED)  # a client got tokens
 MINUTES = 60
@@ -105,6 +119,14 @@ class RollupCube:
 
 
 _output, _input = cast(OUTPUT_TOKENS, BigInteger), cast(INPUT_TOKENS, BigInteger)
+
+
+def _product(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[int]:
+    """Return a product of tokens, at most `MOST_PRODUCT`, so that no sum passes 64 bits."""
+    most = literal(MOST_PRODUCT, BigInteger)
+    return case((first > most.op("/")(func.nullif(second, 0)), most), else_=first * second)
+
+
 _settled_unpriced = and_(AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None))
 
 ATTEMPTS = RollupCube(
@@ -126,8 +148,8 @@ ATTEMPTS = RollupCube(
         "engine_us": total(AttemptRow.engine_us),
         **limbs(AttemptRow.cost_pusd),
         "unpriced": total(case((_settled_unpriced, 1), else_=0)),
-        "output_prompt": total(_output * _input),
-        "output_square": total(_output * _output),
+        "output_prompt": total(_product(_output, _input)),
+        "output_square": total(_product(_output, _output)),
     },
 )
 COMPARED = RollupCube(

@@ -171,6 +171,20 @@ def test_every_page_is_drawn_of_odd_books(every_page, changed, odd: str) -> None
     every_page(changed(*ODD[odd]))
 
 
+def test_own_gpus_at_no_cost_are_no_saving(page, changed, text_of) -> None:
+    """Pages said what they saved, that 0 tokens a month pay, and advised more of them."""
+    no_ops = update(orm.GpuContractRow).values(ops_seconds_per_week=0, ops_pusd_per_hour=0)
+    url = changed(*ODD["a rate of 0"], no_ops)
+    answer, even = text_of(page("answer", url)), text_of(page("breakeven", url))
+    for shown in (answer, even):
+        assert "costs $0, and what is free cannot be judged" in shown
+        assert "Add to" not in shown
+    assert "saved is not known" in answer
+    assert not re.search(r"\$\S+ (saved|overspent)", answer)
+    assert "there is nothing to break even" in even
+    assert not re.search(r"\b0 tokens a month", even)
+
+
 @pytest.mark.parametrize("which", list(NAMES))
 def test_names_stay_names(page, written, text_of, which: str) -> None:
     name, at_us = NAMES[which], ago(1)

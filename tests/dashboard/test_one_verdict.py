@@ -107,6 +107,7 @@ def test_the_same_sentence_everywhere(page, books, text_of, month, how) -> None:
                                filled.now_us)  # fmt: skip
     assert expected in _plain(sent.text())
     assert sent.described()["verdict"] == told["verdict"]
+    assert sent.described()["coverage"] == told["coverage"] == found.coverage_note
     csv = verdict_csv(found.verdict, simulated=found.simulated)
     assert expected in _plain(csv)
     assert expected in _plain(verdict_page(found.verdict, (), "now"))

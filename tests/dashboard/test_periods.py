@@ -48,6 +48,26 @@ def test_the_year_before_is_found_from_january() -> None:
     assert dated_period("last quarter", ReportingZone(), january).words == "quarter 4 of 2026"
 
 
+@pytest.mark.parametrize(
+    ("name", "days", "start", "words"),
+    [
+        ("last month", (), at(2026, 9, 1), "September 2026"),
+        (DAYS, (date(2026, 10, 1), date(2026, 10, 31)), at(2026, 9, 1), "September 2026"),
+        ("last quarter", (), at(2026, 4, 1), "quarter 2 of 2026"),
+        ("month", (), None, None),
+    ],
+)
+def test_a_month_is_compared_with_the_month_before(name, days, start, words) -> None:
+    """October has 31 days and was compared with September and a day of August."""
+    found = dated_period(name, ReportingZone(), NOW_US, days)
+    assert found.before.end_us == found.start_us
+    if words is None:
+        assert found.before.start_us == 2 * found.start_us - found.end_us
+        assert found.before.words == "the 13 days before"
+    else:
+        assert (found.before.start_us, found.before.words) == (start, words)
+
+
 def test_days_have_both_their_ends_and_none_to_come() -> None:
     zone = ReportingZone()
     found = dated_period(DAYS, zone, NOW_US, (date(2026, 11, 3), date(2026, 11, 5)))

@@ -15,8 +15,12 @@ def test_every_claim_stands_beside_what_follows(page, tmp_path, text_of) -> None
     assert [each_table["follows from its inputs"] for each_table in table] == [
         figures(item, compute(item)) for item in EVERY
     ]
+    assert next(iter(table[0])) == "follows", "a phone shows what decides"
+    answers = [each_table["follows"] for each_table in table]
+    assert answers.count("derived") == sum(not item.is_stated for item in EVERY)
     wrong = sum(item.is_stated and not item.is_confirmed for item in EVERY)
     assert f"{wrong} of {sum(item.is_stated for item in EVERY)} stated figures" in text_of(test)
+    assert answers.count("no") == wrong
     test.segmented_control(key="claims-only").set_value("do not follow").run()
     assert not test.exception
     assert len(test.dataframe[0].value) == sum(not item.is_confirmed for item in EVERY)

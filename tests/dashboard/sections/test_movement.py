@@ -99,3 +99,16 @@ def test_a_period_of_which_the_books_have_little_is_no_comparison(page, books, t
     shown = text_of(page("spend", books(peak=4.0, days=10).url, period="7 d"))
     assert re.search(r"The books have 4\d % of the 7 days before: too little", shown)
     assert "The most:" not in shown
+
+
+def test_days_before_the_books_are_not_days_without_spending(page, books, text_of) -> None:
+    """Five days of books in a period of thirty: every day stood far above a usual one of $0."""
+    url = books(peak=4.0, days=5).url
+    shown = text_of(page("spend", url))
+    assert "Far above their usual day" not in shown
+    assert "The books have fewer than 7 whole days of this period" in shown
+    begun = re.search(r"The books begin at \d\d \w+ \d{4} \d\d:\d\d UTC: they have (\S+) of", shown)
+    assert begun is not None
+    assert 5 * 24 - 12 < float(begun[1]) <= 5 * 24 + 1
+    assert "The books begin at" in text_of(page("answer", url, team="finance"))
+    assert "The books begin at" not in text_of(page("spend", url, period="24 h"))

@@ -110,6 +110,15 @@ def test_without_a_rate_there_is_no_verdict_and_the_pool_is_named() -> None:
     assert "gpu_rate" in found["unknown"]
 
 
+def test_a_gpu_hour_that_is_free_is_no_saving_to_judge() -> None:
+    """At $0 every further GPU that takes back a token paid, so more of them were advised."""
+    found = describe(verdict(pusd_per_hour=0))
+    assert (found["action"], found["options"], found["changes"]) == (None, [], [])
+    assert found["sentence"].startswith("No verdict for pool p: its GPU-hour costs $0, ")
+    assert "gpu_rate" not in found["unknown"], "it is known to be zero"
+    assert told(verdict(pusd_per_hour=1))[0] is not None
+
+
 @pytest.mark.parametrize(
     ("hours", "answers", "failures", "is_known"),
     [

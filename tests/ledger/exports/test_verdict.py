@@ -35,6 +35,7 @@ def test_each_option_is_a_row_and_a_pool_without_a_verdict_says_why() -> None:
     assert {row["simulated"] for row in rows} == {"true"}
     assert {row["sentence"] for row in rows} == {sentence(found)}
     assert [row["is_best"] for row in rows[:4]].count("true") == 1
+    assert {float(row["judged_hours"]) for row in rows} == {720}
 
 
 def test_break_even_volumes_stand_in_the_rows_of_their_pool() -> None:

@@ -43,9 +43,12 @@ def shares(engine):
             connection.execute(insert(orm.GpuHourRow), rows)
         with engine.connect() as connection:
             scope, basis = Scope(START_US, END_US), TokenBasis.INPUT_OUTPUT
-            found = survey(connection, scope, bucket_us=DAY_US, basis=basis).verdict
+            whole = survey(connection, scope, bucket_us=DAY_US, basis=basis)
+        found = whole.verdict
         assert found is not None
-        return {pool.pool: pool.billed_share for pool in found.sheet.pools}
+        shares = {pool.pool: pool.billed_share for pool in found.sheet.pools}
+        assert {bill.pool: bill.billed_share for bill in whole.standing.bills} == shares
+        return shares
 
     return read
 

@@ -119,3 +119,23 @@ def test_the_cheapest_host_is_chosen_per_model() -> None:
     assert [(choice.model, choice.comparator) for choice in chosen] == [
         ("chat", "cheap/host"), ("code", "dear/host"),
     ]  # fmt: skip
+
+
+def test_a_cure_by_rate_counts_the_hours_that_are_billed() -> None:
+    """GPUs on demand that ran in half of the hours could pay twice the rate that was named."""
+    full = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1].even
+    resting = replace(BILL, pusd_per_hour=4 * USD, billed_share=Fraction(1, 2))
+    half = fleet_economics([resting], FOUND, served=SERVED, capability=CAPABLE).verdicts[1].even
+    assert half.volume == full.volume, "the bill is the same"
+    rates = [
+        next(fix.needed for fix in even.cures if fix.lever is CostDriver.GPU_RATE)
+        for even in (full, half)
+    ]
+    assert rates[0] is not None
+    assert rates[1] == 2 * rates[0]
+    never = fleet_economics(
+        [replace(resting, bill_pusd=0, billed_share=Fraction(0))], FOUND, served=SERVED,
+        capability=CAPABLE,
+    )  # fmt: skip
+    assert all(fix.lever is not CostDriver.GPU_RATE or not fix.needed
+               for fix in never.verdicts[1].even.cures)  # fmt: skip

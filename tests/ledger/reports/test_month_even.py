@@ -10,7 +10,7 @@ from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import CapabilitySource, FleetCapability
 from ledger.queries.attempts import ComparatorCost
 from ledger.reports.fleet_economics import fleet_economics
-from ledger.reports.month_even import MonthEven, month_evens
+from ledger.reports.month_even import FREE, MonthEven, month_evens
 
 USD = 10**12
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -70,6 +70,16 @@ def test_a_pool_without_a_rate_or_an_answer_has_no_volume() -> None:
     assert (line.tokens, line.state) == (None, "the GPU rate is not known")
     (line,) = found(30_000_000, replace(COST, tokens_in_slo=0, avoided_pusd=0))
     assert (line.tokens, line.state) == (None, "nothing was served inside the SLO")
+
+
+def test_engines_that_cost_nothing_have_nothing_to_break_even() -> None:
+    """Books at $0 an hour said that 0 tokens a month pay."""
+    free = replace(BILL, pusd_per_hour=0, bill_pusd=0, used_pusd=0, idle_pusd=0,
+                   unavailable_pusd=0, ops_pusd=Fraction(0))  # fmt: skip
+    (line,) = found(30_000_000, bill=free)
+    assert (line.tokens, line.state) == (None, FREE)
+    (line,) = found(30_000_000, bill=replace(free, ops_pusd=Fraction(5 * USD)))
+    assert line.tokens is not None, "ops are a cost"
 
 
 def test_a_pool_that_has_served_nothing_is_not_told_to_name_an_api() -> None:

@@ -47,6 +47,40 @@ def test_a_steady_month_ends_where_its_pace_leads(steady) -> None:
     assert found.forecast.high_pusd - found.forecast.low_pusd < total // 10**6
 
 
+def test_what_today_cost_beyond_its_pace_is_added_to_its_rest(steady, opened, settled) -> None:
+    """Once today had cost as much as a usual day, the rest of it was forecast at nothing."""
+    engine, zone, now_us = steady
+    dear = [opened(9001, holds=(), bound_pusd=10**14, opened_us=now_us - HOUR_US),
+            settled(9001, cost_pusd=24 * COST, settled_us=now_us - 1)]  # fmt: skip
+    LedgerRepository(engine, host="h").import_records(dear, journal="k", at_us=2)
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert found.forecast is not None
+    ends = found.forecast
+    total = COST * 24 * (30 + 1)
+    assert abs(ends.expected_pusd - total) <= COST, "an hour that midnight cuts is one"
+    assert ends.low_pusd <= ends.expected_pusd <= ends.high_pusd
+    assert found.spent_pusd == COST * (11 * 24 + 36)
+
+
+def test_a_day_whose_cost_comes_early_is_not_counted_again(engine, opened, settled) -> None:
+    """One job just after midnight is the day: at noon nothing more is to come."""
+    zone = ReportingZone()
+    start_us, records = zone.midnight_us(date(2026, 10, 20)), []
+    for number in range(24):
+        at_us = start_us + number * DAY_US + HOUR_US // 6
+        records.append(opened(number, holds=(), bound_pusd=10**14, opened_us=at_us))
+        records.append(settled(number, cost_pusd=24 * COST, settled_us=at_us + 10))
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
+    now_us = zone.midnight_us(date(2026, 11, 12)) + 12 * HOUR_US
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert found.forecast is not None
+    total = COST * 24 * 30
+    assert found.spent_pusd == COST * 24 * 12
+    assert abs(found.forecast.expected_pusd - total) < total // 10**6
+
+
 def test_another_team_has_another_month(steady) -> None:
     engine, zone, now_us = steady
     with engine.connect() as connection:

@@ -96,6 +96,15 @@ def test_without_the_period_before_nothing_is_compared(filled) -> None:
     assert found.described()["moved"] is None
 
 
+def test_a_month_moved_against_the_month_before(filled) -> None:
+    """June has 30 days, and was compared with the last 30 of May."""
+    start_us, end_us = ZONE.month_named("2026-06")
+    with filled.connect() as connection:
+        found = periodic_report(connection, Scope(start_us, end_us), ZONE, end_us)
+    (moved,) = found.described()["moved"]["team"]
+    assert moved["before_usd"] == f"{USUAL * (DAYS - 1) + BURST}.00"
+
+
 def test_a_period_is_named_by_its_days_and_zone(filled) -> None:
     last = ZONE.date_of(END_US - 1)
     assert made(filled, 1)[0].title == f"{last:%d %b %Y} (UTC)"

@@ -1,11 +1,16 @@
 """One object for reports, HTTP and CSV: the books of a period and the verdict from now on."""
 
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import pytest
 
+from ledger.economics.assumptions import AssumptionSheet, PoolAssumptions
+from ledger.economics.fleet_verdict import judge
+from ledger.economics.value_curve import ValueCurve
+from ledger.money import PUSD_PER_USD as USD
 from ledger.reporting_zone import UTC_DAYS, ReportingZone
-from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
+from ledger.reports.verdict_read import MonthError, coverage_text, month_scope, read_verdict
 from ledger.spans import HOUR_US, Scope
 
 
@@ -43,3 +48,22 @@ def test_the_month_moves_the_sheet_and_a_team_moves_nothing(random_sqlite) -> No
     assert set(plain.described()["books"]) == {
         "fixed_usd", "gpu_usd", "ops_usd", "api_usd", "hours",
     }  # fmt: skip
+
+
+def test_a_pool_with_few_hours_is_named_beside_one_with_all_of_them() -> None:
+    """The pool with the most hours once spoke for all of them."""
+    pools = tuple(
+        PoolAssumptions(name, 1, Fraction(hours), USD, capacity_per_minute=10_000)
+        for name, hours in (("old", 720), ("new", 10), ("late", 30))
+    )
+    curve = ValueCurve((), (), 1, 10_000, ())
+    scope = Scope(0, 720 * HOUR_US)
+
+    def note(*chosen: PoolAssumptions) -> str | None:
+        curves = {pool.pool: curve for pool in chosen}
+        return coverage_text(judge(AssumptionSheet(chosen), curves), scope)
+
+    end = "of the period's 720 hours: the books have no more of own GPUs."
+    assert note(pools[0]) is None
+    assert note(pools[1]) == f"It is judged from 10.0 {end}"
+    assert note(*pools) == f"Pool new is judged from 10.0 and pool late is judged from 30.0 {end}"

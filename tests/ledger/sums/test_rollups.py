@@ -14,6 +14,7 @@ from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.rollups import rollup_progress
 from ledger.queries.tags import spent_by_hour, tagged
 from ledger.reports.facts import facts, flagged, home_pools, moments
+from ledger.sums.rollup import MOST_PRODUCT
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import LedgerRepository
 
@@ -242,3 +243,26 @@ def test_one_follows_at_a_time(engine, stream, seal_all) -> None:
         connection.execute(select(orm.RollupPositionRow.seq).with_for_update())
         assert Rollups(engine).follow() == 0
     assert Rollups(engine).follow() > 0
+
+
+def test_products_of_tokens_stay_within_64_bits(engine, opened, settled, seal_all) -> None:
+    """Of the largest counts a thousand products passed 2**63: nothing was added up any more."""
+    huge, usual, records = TokenCounts(input=10**8, output=10**8), TokenCounts(7, output=5), []
+    for number in range(2000):
+        at_us = START_US + number % 3 * DAY_US
+        tokens = usual if number % 2 else huge
+        records.append(opened(number, opened_us=at_us, holds=()))
+        records.append(settled(number, settled_us=at_us + 5, tokens=tokens))
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    seal_all(engine)
+    rollups = Rollups(engine, rows_at_once=150)
+    while rollups.follow():
+        pass
+    with engine.connect() as connection:
+        summed = facts(connection, SCOPES[0], rollup_progress(connection)).attempts
+        rows = facts(connection, SCOPES[0], None).attempts
+    assert summed == rows
+    (found,) = rows
+    assert found.output_prompt == 1000 * (MOST_PRODUCT + 5 * 7)
+    assert found.output_square == 1000 * (MOST_PRODUCT + 5 * 5)
+    assert 10**7 * MOST_PRODUCT < 2**63

@@ -11,7 +11,9 @@ def test_who_may_read_contracts_reads_the_verdict(stack, query) -> None:
     answer = stack.get(PATH + query, reader.token)
     assert answer.status_code == 200
     document = answer.json()
-    assert set(document) == {"start_us", "end_us", "simulated", "books", "verdict"}
+    assert set(document) == {"start_us", "end_us", "simulated", "coverage", "books", "verdict"}
+    for pool in document["verdict"]["pools"]:
+        assert set(pool["judged_from"]) == {"hours", "answers", "failures"}
     assert document["verdict"]["sentence"]
     assert {"options", "assumptions", "unknown", "pools"} <= set(document["verdict"])
     assert stack.get(PATH).status_code == 403
