@@ -13,6 +13,7 @@ from typing import Any, Final
 from gateway.errors import invalid_error
 from gateway.request.dialects.client_tools import call_arguments, output_parts
 from gateway.request.dialects.conversation import (
+    APART,
     ConversationBuilder,
     Message,
     image_part,
@@ -188,7 +189,8 @@ def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) 
     if role == "user":
         found.turns.add_user(*_content(found, item.get("content"), f"{place}.content"))
         return
-    told = _plain(found, item.get("content"), f"{place}.content", answered=role == "assistant")
+    texts = _plain(found, item.get("content"), f"{place}.content", answered=role == "assistant")
+    told = ("" if role == "assistant" else APART).join(filter(None, texts))
     if role == "assistant":
         found.turns.add_assistant([text_part(told)], [])
     elif role in ("system", "developer") and not found.turns.has_turns:
@@ -242,14 +244,14 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 
-def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> str:
+def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> list[str]:
     """Return texts, where nothing else may stand.
 
     `answered`: the texts are an answer's, where a line replaces an output of another type, which
     came from elsewhere and cannot be removed by its client.
     """
     if isinstance(content, str):
-        return content
+        return [content]
     told = []
     for where, part in iterate_objects(content, place):
         kind = type_of(part, where)
@@ -264,4 +266,4 @@ def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: 
                 where, "only parts of type text are allowed here. Leave other parts out."
             )
         told.append(text(part.get(name), f"{where}.{name}"))
-    return "".join(told)
+    return told
