@@ -40,8 +40,10 @@ _TEXTS = ("input_text", "output_text", "text")
 NAMES: Final[Mapping[str, str]] = {"input_image": "input.image", "input_file": "input.file"}
 # Earlier reasoning and items with tools have no content in chat.
 _SILENT = frozenset(("reasoning", "additional_tools"))
+# Items that stand for a conversation before them, as OpenAI and its clients name them.
+COMPACTIONS: Final = ("compaction", "compaction_summary")
 # Items of a model whose types do not end in `_call`.
-_MODELS: Final = frozenset(("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request"))
+_MODELS: Final = frozenset(("reasoning", *COMPACTIONS, "mcp_list_tools", "mcp_approval_request"))
 # Members of items and parts that have a form in chat, or no content for a model.
 _TOLD: Final = frozenset((
     "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
@@ -143,7 +145,7 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
     kind = type_of(item, place) if "type" in item else "message"
     if kind == "reasoning":
         found.left_out.add("input.reasoning")
-    elif kind not in HOSTED and kind != "additional_tools":
+    elif kind not in HOSTED and kind not in ("additional_tools", *COMPACTIONS):
         found.name_untold(item, str(kind))
     if kind == "message":
         _message(found, item, place)
@@ -165,10 +167,18 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
         found.left_out |= trace.left_out
         found.turns.add_assistant([text_part(trace.text)], [])
     elif not (kind in _SILENT or _client_item(found, item, place)):
-        if found.newest:
-            raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
-        found.left_out.add(f"input.{kind}")
-        found.turns.add_assistant([note_of(str(kind)), text_part("\n")], [])
+        _leave_out(found, str(kind), place)
+
+
+def _leave_out(found: ResponsesConversation, kind: str, place: str) -> None:
+    """Replace an item that no target reads by a line of text; refuse a new one."""
+    if found.newest:
+        raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+    found.left_out.add(f"input.{kind}")
+    if kind in COMPACTIONS:  # it may be the first item, and no answer is the first turn
+        found.turns.add_user(note_of(kind))
+    else:
+        found.turns.add_assistant([note_of(kind), text_part("\n")], [])
 
 
 def _client_item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> bool:
