@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from backends.sse import EventSplitter, data_spans
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import ClientResponse, Send
-from gateway.request.dialects.chat import read_object
+from gateway.request.dialects.chat import read_object, usage_of
 from gateway.request.dialects.fields import metadata_of
 from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.idempotency.response_replay import REPLAYED
@@ -146,6 +146,9 @@ class ChatKeeper:
         completion = completion_of(text) if self._asked.stream else read_object(text)
         if completion is None or not isinstance(completion.get("id"), str):
             return "unreadable"
+        booked = None if self._reply.attempt is None else self._reply.attempt.booked
+        if not completion.get("usage") and booked is not None:  # a stream tells it where asked
+            completion["usage"] = usage_of(booked)
         content = {
             "completion": {**completion, "metadata": self._metadata},
             "messages": msgspec.json.decode(bytes(self._messages)),
