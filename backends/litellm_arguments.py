@@ -8,6 +8,7 @@ import msgspec
 from backends.base import Call
 from backends.called_functions import with_call_ids, with_object_arguments
 from backends.errors import RequestDeclined, RequestUnsendable
+from backends.litellm_shapes import find_misshapen
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
 from backends.litellm_thinking import EFFORT, fitting_effort
@@ -17,9 +18,10 @@ from backends.openai import Credentials
 # for marked content. Claude on Google has Anthropic's cache, whose writes are counted.
 _CACHES_BY_THE_HOUR: Final = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED: Final = ("messages", "tools")
+_CHAT_PATH: Final = "/chat/completions"
 # LiteLLM's function for a path, and its name for such requests.
 _FUNCTIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "/chat/completions": ("acompletion", "chat_completion"),
+    _CHAT_PATH: ("acompletion", "chat_completion"),
     "/completions": ("atext_completion", "chat_completion"),
     "/embeddings": ("aembedding", "embeddings"),
     "/images/generations": ("aimage_generation", "chat_completion"),
@@ -85,7 +87,7 @@ class AdapterArguments:
             arguments |= {
                 name: without_marks(arguments[name]) for name in _MARKED if name in arguments
             }
-        if call.path == "/chat/completions":
+        if call.path == _CHAT_PATH:
             # Otherwise LiteLLM would load tool servers and connect to them.
             arguments["_skip_mcp_handler"] = True
             # `auto` is the target's default; LiteLLM would request the expensive one from Gemini.
@@ -105,6 +107,9 @@ class AdapterArguments:
             words = "the target has no form for it. Offer them as `tools`."
             raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
         if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
+            fault = find_misshapen(body) if call.path == _CHAT_PATH else None
+            if fault is not None:
+                raise call.transmission.judge(_declined(*fault))
             for place, tool in enumerate(_objects(body.get("tools"))):
                 if "custom" in tool:
                     words = "the target has tools of type `function` alone."
