@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.allowed_tools import allowed_tools
 from backends.base import Call
 from backends.called_functions import with_call_ids, with_object_arguments
 from backends.errors import RequestDeclined, RequestUnsendable
@@ -107,15 +108,7 @@ class AdapterArguments:
             words = "the target has no form for it. Offer them as `tools`."
             raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
         if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
-            fault = find_misshapen(body) if call.path == _CHAT_PATH else None
-            if fault is not None:
-                raise call.transmission.judge(_declined(*fault))
-            for place, tool in enumerate(_objects(body.get("tools"))):
-                if "custom" in tool:
-                    words = "the target has tools of type `function` alone."
-                    raise call.transmission.judge(_declined(f"tools[{place}]", words))
-            if "messages" in arguments:
-                arguments["messages"] = with_object_arguments(arguments["messages"])
+            _translate(call, body, arguments)
         if supported is not None and _FUNCTIONS_MEMBER not in supported and "messages" in arguments:
             arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
@@ -132,6 +125,28 @@ class AdapterArguments:
             named = litellm.get_supported_openai_params(model, self._prefix, _FUNCTIONS[path][1])
             self._supported[model, path] = None if named is None else frozenset(named)
         return self._supported.get((model, path))
+
+
+def _translate(call: Call, body: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Tell what a provider with an API of its own is asked in the forms that LiteLLM translates.
+
+    Raises the refusal of what it fails at, which names the member.
+    """
+    fault: tuple[str, str] | None = None
+    if call.path == _CHAT_PATH:
+        fault = find_misshapen(body)
+    for place, tool in enumerate(_objects(body.get("tools"))):
+        if "custom" in tool:
+            fault = fault or (f"tools[{place}]", "the target has tools of type `function` alone.")
+    allowed = allowed_tools(body.get("tools"), body.get("tool_choice"))
+    if allowed is not None and not allowed.tools:
+        fault = fault or ("tool_choice", "names none of the functions that are offered.")
+    if fault is not None:
+        raise call.transmission.judge(_declined(*fault))
+    if allowed is not None:
+        arguments |= {"tools": allowed.tools, "tool_choice": allowed.mode}
+    if "messages" in arguments:
+        arguments["messages"] = with_object_arguments(arguments["messages"])
 
 
 def without_marks(value: Any) -> Any:

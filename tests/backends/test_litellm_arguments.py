@@ -116,6 +116,19 @@ def test_an_answers_form_without_a_schema_is_refused_by_name() -> None:
     assert made({**body, "prompt": "x"}, None, "/completions")[0]["response_format"]
 
 
+def test_a_choice_among_some_tools_offers_these_alone() -> None:
+    """Red before: LiteLLM knows no such choice, and failed at it."""
+    tools = [{"type": "function", "function": {"name": name}} for name in "fg"]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools[1:]}}
+    body = {"model": "m", "messages": [], "tools": tools, "tool_choice": choice}
+    arguments, left_out = made(body, ["tools", "tool_choice"])
+    assert (arguments["tools"], arguments["tool_choice"]) == (tools[1:], "required")
+    assert left_out == ()
+    with pytest.raises(RequestDeclined) as raised:
+        made({**body, "tools": tools[:1]}, ["tools", "tool_choice"])
+    assert json.loads(raised.value.body)["error"]["param"] == "tool_choice"
+
+
 def test_calls_that_are_no_objects_are_told_as_one() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{cut"}}
     messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
