@@ -19,6 +19,7 @@ WHOLE = json.dumps({"id": "c1", "choices": [], "model": "m"}).encode()
 
 class Reply:
     attempt: SimpleNamespace | None = None
+    cache_use: SimpleNamespace | None = None
     broken = False
     residency = Residency.INTERNAL_ONLY
 
@@ -76,13 +77,17 @@ async def test_a_stream_flows_and_is_stored_at_its_end(open_store, send) -> None
     assert await store.find("a", "chatcmpl-1") is not None
 
 
+@pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("told", [None, {"prompt_tokens": 9, "total_tokens": 9}])
 @pytest.mark.parametrize("stream", [True, False])
-async def test_usage_that_was_not_sent_is_stored(open_store, send, stream, told) -> None:
+async def test_usage_that_was_not_sent_is_stored(open_store, send, stream, told, cached) -> None:
     """A stream tells its usage only where `include_usage` asks for it."""
     store, reply = open_store(), Reply()
     tokens = TokenCounts(input=5, cached=2, output=4, reasoning=1)
-    reply.attempt = SimpleNamespace(booked=tokens)
+    if cached:
+        reply.cache_use = SimpleNamespace(tokens=tokens)
+    else:
+        reply.attempt = SimpleNamespace(booked=tokens)
     choice = {"index": 0, "delta" if stream else "message": {"content": "x"}}
     answer = {"id": "c", "choices": [choice], **({"usage": told} if told else {})}
     text = json.dumps(answer).encode()
