@@ -57,9 +57,17 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Misshapen]:
         content = message.get("content")
         if isinstance(content, list):
             for part_number, part in enumerate(content):
-                if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-                    yield Misshapen(
-                        f"{place}.content[{part_number}]", "must be an object with a `type`."
-                    )
+                yield from _part(part, f"{place}.content[{part_number}]")
         elif content is not None and not isinstance(content, str):
             yield Misshapen(f"{place}.content", "must be a text or a list of parts.")
+
+
+def _part(part: Any, place: str) -> Iterator[Misshapen]:
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        yield Misshapen(place, "must be an object with a `type`.")
+    elif part["type"] == "text" and not isinstance(part.get("text"), str):
+        yield Misshapen(f"{place}.text", "must be a string.")
+    elif part["type"] == "image_url":
+        shown = part.get("image_url")
+        if not isinstance(shown.get("url") if isinstance(shown, dict) else shown, str):
+            yield Misshapen(f"{place}.image_url", "must be an object with a `url`.")

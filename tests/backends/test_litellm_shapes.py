@@ -25,6 +25,12 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
         ({"messages": ["x"]}, "messages[0]"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": None}]}]},
+         "messages[0].content[0].text"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+         "messages[0].content[0].image_url"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+         "messages[0].content[0].image_url"),
     ],
 )  # fmt: skip
 def test_what_it_fails_at_is_named(body: dict, member: str) -> None:
@@ -42,6 +48,9 @@ def test_what_it_fails_at_is_named(body: dict, member: str) -> None:
         {"response_format": {"type": "json_object"}},
         {"response_format": SCHEMA, "tools": [FUNCTION]},
         {"tools": [{"name": "f", "input_schema": {}}, {"type": "computer_20250124"}]},
+        {"messages": [{"role": "user", "content": [
+            {"type": "image_url", "image_url": "data:,"}, {"type": "thinking"},
+            {"type": "image_url", "image_url": {"url": "https://a/b.png"}}]}]},
         {"messages": [{"role": "assistant", "content": None}, {"role": "user", "content": "x"},
                       {"role": "user", "content": [{"type": "text", "text": "x"}]}]},
     ],
