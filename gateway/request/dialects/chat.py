@@ -175,13 +175,9 @@ def usage_of(tokens: TokenCounts) -> dict[str, Any]:
         "prompt_tokens": given,
         "completion_tokens": tokens.output,
         "total_tokens": given + tokens.output,
-        "prompt_tokens_details": {
-            "cached_tokens": tokens.cached, "audio_tokens": tokens.audio_input
-        },
-        "completion_tokens_details": {
-            "reasoning_tokens": tokens.reasoning, "audio_tokens": tokens.audio_output
-        },
-    }  # fmt: skip
+        "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
+    }
 
 
 def tokens_of(usage: Any) -> TokenCounts:
