@@ -78,7 +78,7 @@ class HttpClient:
                     connection.abort()
                     if fresh:
                         raise InvalidResponse(
-                            "two connections in a row died without an answer"
+                            "two connections in a row closed without a response"
                         ) from None
                     fresh = True
                 except BaseException:

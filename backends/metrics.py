@@ -41,7 +41,7 @@ def parse(page: str, dialect: str | None = None) -> EngineSample:
         sample = _DIALECTS[dialect or _dialect_of(page)].read(page)
         _judge(sample)
     except (OverflowError, ValueError) as error:
-        raise ProbeFailed(f"the metrics page has figures that cannot be: {error}") from error
+        raise ProbeFailed(f"the metrics page has impossible figures: {error}") from error
     return sample
 
 
@@ -50,10 +50,10 @@ def _judge(sample: EngineSample) -> None:
     for name in (field.name for field in fields(sample)):
         value = getattr(sample, name)
         if isinstance(value, int) and not 0 <= value < _MOST:
-            raise ProbeFailed(f"by its metrics page {name} is {value:,.3g}")
+            raise ProbeFailed(f"its metrics page reports {value:,.3g} for {name}")
     usage = sample.kv_usage_ratio
     if usage is not None and usage > _FULL:
-        raise ProbeFailed(f"by its metrics page {usage:.3g} times its KV cache is in use")
+        raise ProbeFailed(f"its metrics page reports that {usage:.3g} times its KV cache is in use")
 
 
 def path_of(dialect: str | None) -> str:

@@ -144,7 +144,7 @@ class OpenAIBackend:
             own |= self._proof(key) | dict.fromkeys(self._quirks.key_headers, key)
         for name, value in own.items():
             if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
-                raise RequestUnsendable(f"header {name!r} has characters that do not belong there")
+                raise RequestUnsendable(f"header {name!r} has characters that are not allowed")
             lines.append(f"{name.lower()}: {value}")
         head = ("\r\n".join(lines) + "\r\n").encode("ascii")
         if content_type is None and len(self._heads) < _PATHS_KEPT:

@@ -24,7 +24,7 @@ class Origin(NamedTuple):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http(s) base URL: {base_url!r}")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("a base URL carries no credentials, query or fragment")
+            raise ValueError("a base URL must not have credentials, a query or a fragment")
         if not base_url.isascii() or any(c <= " " for c in base_url):
             raise ValueError(f"not a plain base URL: {base_url!r}")
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -190,7 +190,7 @@ def _lines(prefixes: tuple[str, ...]) -> re.Pattern[str]:
 def _rows(page: str, prefix: str) -> MetricsLines:
     rows = MetricsLines(page, prefix)
     if not _mark(prefix).search(page):
-        raise ProbeFailed(f"the metrics page has nothing that begins with {prefix}")
+        raise ProbeFailed(f"the metrics page has no metric that begins with {prefix}")
     return rows
 
 

@@ -50,7 +50,7 @@ class Secret:
         return self
 
     def __reduce_ex__(self, _: object) -> NoReturn:
-        raise TypeError("a secret is not written down")
+        raise TypeError("a secret cannot be serialized")
 
 
 def strike_out(text: str, secrets: Iterable[Secret]) -> str:

@@ -63,9 +63,8 @@ _DOLLARS = "The books, exports, reports and whatever is entered stay in dollars.
 
 def of_rate(currency: Currency, today: date) -> str:
     """Return the rate with its day and source; an old one is marked."""
-    told = (
-        f"{float(currency.per_usd):g} a dollar on {currency.day:%d %b %Y}, says {currency.source}"
-    )
+    rate = f"{float(currency.per_usd):,.10g}"  # without an exponent, as rates are below 10^10
+    told = f"{rate} a dollar on {currency.day:%d %b %Y}, says {currency.source}"
     if currency.stale(today):
         told += f"; **{currency.age_days(today)} days old**: enter a newer rate"
     return told

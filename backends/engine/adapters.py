@@ -79,7 +79,7 @@ def rank_of(folder: Path) -> int:
 def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
     """Return an adapter's configuration and its largest rank. Raises `BadAdapter`."""
     if not folder.is_dir():
-        raise BadAdapter(f"there is no directory `{folder}`: name the one that holds the adapter")
+        raise BadAdapter(f"the directory `{folder}` does not exist: name the adapter's directory")
     try:
         document = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         kind = document.get("peft_type")

@@ -63,7 +63,7 @@ class BenchClient:
         if sample.error is not None:
             raise BackendError(sample.error)
         if not sample.input_tokens:
-            raise BackendError("the stream's usage counts no prompt")
+            raise BackendError("the stream's usage has no prompt tokens")
         return count, sample.input_tokens
 
     async def run(

@@ -34,7 +34,9 @@ class FetchedPage(NamedTuple):
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise NoPage(f"it answers {self.status} with what is not JSON{self._on()}") from None
+            raise NoPage(
+                f"it returned {self.status} with a body that is not JSON{self._on()}"
+            ) from None
 
     def _on(self) -> str:
         to = self.location
@@ -68,15 +70,13 @@ async def fetch_page(
                 parts.append(part)
                 size += len(part)
                 if size > limit_bytes:
-                    raise NoPage(f"its answer is larger than {limit_bytes:,} bytes")
+                    raise NoPage(f"its response is larger than {limit_bytes:,} bytes")
     except TimeoutError:
         raise NoPage(f"it has not answered within {seconds:g} s") from None
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise NobodyThere(f"nothing answers there: {error}".removesuffix(": ")) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        raise NobodyThere(
-            f"that is not an address, such as http://127.0.0.1:8000/v1: {error}"
-        ) from error
+        raise NobodyThere(f"not an address such as http://127.0.0.1:8000/v1: {error}") from error
     except httpx.HTTPError as error:
         raise NoPage(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
     return FetchedPage(answer.status_code, answer.headers.get("location"), b"".join(parts))
@@ -86,7 +86,7 @@ def models_of(page: FetchedPage) -> list[str]:
     """Return the names in a list of models. Raises `NoPage` when the page is not such a list."""
     document = page.decode_json()
     if page.status != 200:
-        raise NoPage(f"it answers {page.status}")
+        raise NoPage(f"it returned {page.status}")
     rows = document.get("data") if isinstance(document, dict) else None
     found = [row.get("id") for row in rows if isinstance(row, dict)] if _is_list(rows) else []
     names = [name for name in found if isinstance(name, str)]
@@ -94,7 +94,7 @@ def models_of(page: FetchedPage) -> list[str]:
         raise NoPage("it lists no models")
     for name in names:
         if not name.isprintable():
-            raise NoPage(f"it names a model that cannot be printed, {name!r}")
+            raise NoPage(f"its model name {name!r} has unprintable characters")
     return names
 
 

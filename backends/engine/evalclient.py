@@ -72,7 +72,7 @@ class EvalModel:
                 return self._read(partial(answer_of, document))
             if status not in _REFUSED:
                 break
-        raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
+        raise NoAnswer(f"{self.base_url} returned {status}: {str(document)[:300]}")
 
     async def logprobs_of(
         self, ids: tuple[Sequence[int], Sequence[int]]
@@ -90,7 +90,7 @@ class EvalModel:
         if status in _REFUSED:
             return None
         if status != 200:
-            raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
+            raise NoAnswer(f"{self.base_url} returned {status}: {str(document)[:300]}")
 
         def read() -> tuple[TokenLogprob, ...] | None:
             found = document["choices"][0].get("prompt_logprobs")
@@ -132,9 +132,9 @@ async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[
     try:
         names = models_of(await fetch_page(client, f"{base_url}/models", headers=headers))
     except NoPage as error:
-        raise NoAnswer(f"{base_url} does not say what it serves: {error}") from error
+        raise NoAnswer(f"{base_url} does not list its models: {error}") from error
     if len(names) != 1:
-        raise NoAnswer(f"{base_url} serves {', '.join(names)}: say which, URL#NAME")
+        raise NoAnswer(f"{base_url} serves {', '.join(names)}: choose one as URL#NAME")
     return names[0]
 
 

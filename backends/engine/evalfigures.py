@@ -99,7 +99,7 @@ def compare_forced(
     Raises `ValueError` when their tokenizers split the text differently.
     """
     if [logprob.token for logprob in baseline] != [logprob.token for logprob in candidate]:
-        raise ValueError("baseline and candidate cut the text into other tokens")
+        raise ValueError("baseline and candidate tokenize the text differently")
     pairs = list(zip(baseline, candidate, strict=True))
     return PromptComparison(
         tokens=len(pairs),

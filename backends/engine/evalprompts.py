@@ -55,13 +55,13 @@ def read(path: Path) -> tuple[Prompt, ...]:
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadPrompts(f"{path}, line {number}: no JSON: {error}") from error
+            raise BadPrompts(f"{path}, line {number}: not JSON: {error}") from error
         if not isinstance(line, dict) or not _has_prompt(line):
-            raise BadPrompts(f"{path}, line {number}: neither `messages` nor `prompt`")
+            raise BadPrompts(f"{path}, line {number}: `messages` or `prompt` is required")
         key = hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:16]
         found[key] = Prompt(key, line)
     if not found:
-        raise BadPrompts(f"{path} holds no prompt")
+        raise BadPrompts(f"{path} has no prompts")
     return tuple(found.values())
 
 
@@ -84,7 +84,7 @@ class Checker:
         """
         command = shlex.split(words)
         if not command:
-            raise ValueError("a checker is a command or a Python file")
+            raise ValueError("the checker must be a command or a Python file")
         if command[0].endswith(".py"):
             command = [sys.executable, *command]
         return Checker(tuple(command))
@@ -108,7 +108,7 @@ class Checker:
                 stderr=asyncio.subprocess.PIPE,
             )  # fmt: skip
         except OSError as error:
-            raise CheckFailed(f"the checker does not start: {error}") from error
+            raise CheckFailed(f"the checker cannot be started: {error}") from error
         try:
             async with asyncio.timeout(CHECK_LIMIT_S):
                 said, complaint = await process.communicate(asked)
@@ -118,11 +118,11 @@ class Checker:
             raise CheckFailed(f"the checker took more than {CHECK_LIMIT_S:.0f} s") from error
         if process.returncode:
             words = complaint.decode("utf-8", "replace").strip()[-300:]
-            raise CheckFailed(f"the checker ended with {process.returncode}: {words}")
+            raise CheckFailed(f"the checker exited with status {process.returncode}: {words}")
         try:
             score = float(said)
         except ValueError as error:
-            raise CheckFailed(f"the checker said no number: {said[:100]!r}") from error
+            raise CheckFailed(f"the checker printed no number: {said[:100]!r}") from error
         if not math.isfinite(score):
-            raise CheckFailed(f"the checker said no number: {said[:100]!r}")
+            raise CheckFailed(f"the checker printed no number: {said[:100]!r}")
         return score

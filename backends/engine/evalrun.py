@@ -57,7 +57,7 @@ def subject(words: str, name: str | None = None) -> EvalSubject:
     """Parse `[NAME=]TARGET [flags]`. Raises `ValueError` when the text is not valid."""
     parts = shlex.split(words)
     if not parts:
-        raise ValueError("a model is a directory with its flags, or an address")
+        raise ValueError("name a model directory, with flags if needed, or an address")
     head, rest = parts[0], tuple(parts[1:])
     label, equals, target = head.partition("=")
     if not equals or "/" in label:
@@ -65,7 +65,7 @@ def subject(words: str, name: str | None = None) -> EvalSubject:
     label = name or label or target.rstrip("/").rpartition("/")[2]
     if _is_address(target):
         if rest:
-            raise ValueError(f"{target} runs already: flags are for a directory")
+            raise ValueError(f"{target} is an address: flags apply only to a model directory")
         return EvalSubject(label, target, target)
     folder = Path(target).resolve()
     if not (folder / "config.json").is_file():
@@ -270,7 +270,7 @@ def _comparison_step(
         }
         if known["thought"] is not None and answer.ids:
             if list(answer.ids[0]) != known["ids"][0]:
-                raise ValueError("the prompt is other tokens here: another tokenizer or template")
+                raise ValueError("the prompt has other tokens: tokenizer or template differ")
             thought = await side.logprobs_of(known["ids"])
             if thought is not None:
                 comparison = compare_forced(_unpack(known["thought"]), thought)

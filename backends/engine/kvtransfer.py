@@ -46,7 +46,7 @@ def transfer_environ(address: str, told: Mapping[str, str]) -> tuple[tuple[str, 
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     if not is_private_host(host):
-        raise ValueError(f"{host} is not a private address: whoever reaches it can read KV")
+        raise ValueError(f"{host} is not a private address: others could read the KV cache")
     direct = () if DIRECT_READS[0] in told else (DIRECT_READS,)
     return (HOST_VARIABLE, host), (PORT_VARIABLE, str(int(port))), *direct
 

@@ -52,7 +52,7 @@ def _ask(asked: socket.socket, family: int, size: int, port: int) -> Iterator[Li
             if kind == _DONE:
                 return
             if kind == _ERROR or length < _HEAD.size:
-                raise OSError("the kernel does not tell who listens")
+                raise OSError("the kernel does not report which process listens")
             number, address, inode = _TOLD.unpack_from(answer, place + _HEAD.size)
             if socket.ntohs(number) == port:
                 yield ListeningSocket(address[:size], inode)

@@ -58,7 +58,7 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
                 _fits(factor, its)
         for name, (tensor, pieces) in mine.items():
             if any(_has_none(piece, tensor.dtype) for piece in pieces):
-                raise BadWeights(f"`{name}` has numbers that are none (NaN or infinite)")
+                raise BadWeights(f"`{name}` has values that are NaN or infinite")
     except (NoTensors, OSError) as error:
         raise BadWeights(str(error)) from error
 
@@ -108,10 +108,12 @@ def _factors(mine: Mapping[str, Tensor]) -> list[_Factor]:
             words = "only lora_A and lora_B of a module are"
             raise BadWeights(f"it has the weight `{name}`, which vLLM does not serve: {words}")
         if tensor.dtype not in _FLOATS:
-            raise BadWeights(f"`{name}` is of {tensor.dtype}, which no factor of a LoRA can be")
+            raise BadWeights(
+                f"`{name}` has the type {tensor.dtype}, which LoRA weights cannot have"
+            )
         found.append(_Factor(parts[1].removeprefix(WITHIN), parts[2], tensor))
     if not found:
-        raise BadWeights("it has no lora_A and lora_B of any module")
+        raise BadWeights("no module has lora_A and lora_B")
     return found
 
 
@@ -124,7 +126,7 @@ def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
         if len(pair) == 1:
             (there,) = pair.values()
             other = there.side.translate(str.maketrans("AB", "BA"))
-            raise BadWeights(f"{module} has {there.side} and no {other}")
+            raise BadWeights(f"{module} has {there.side} but no {other}")
         first, second = pair[True].tensor.shape, pair[False].tensor.shape
         if len(first) != 2 or len(second) != 2 or ".experts" in module:
             continue
@@ -141,7 +143,9 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
             if re.match(rf"(.*\.)?({pattern})$", module):
                 return rank
         except re.error as error:
-            raise BadWeights(f"rank_pattern has {pattern!r}, which is none: {error}") from error
+            raise BadWeights(
+                f"rank_pattern has the invalid pattern {pattern!r}: {error}"
+            ) from error
     return config.get("r")
 
 

@@ -108,7 +108,7 @@ def read_model(directory: Path) -> ModelConfig:
     if not isinstance(family, str) or family not in _FAMILIES:
         known = f"known are {', '.join(sorted(_FAMILIES))}"
         if family is None:
-            raise UnsupportedModel(f"{path} is no model's: it has no `model_type`; {known}")
+            raise UnsupportedModel(f"{path}: `model_type` is missing; {known}")
         raise UnsupportedModel(f"{path}: models of the type `{family}` cannot be planned; {known}")
     try:
         _refuse_impossible(path, config)
@@ -118,7 +118,7 @@ def read_model(directory: Path) -> ModelConfig:
     except UnsupportedModel:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise UnsupportedModel(f"{path}: these are not a model's numbers: {error}") from error
+        raise UnsupportedModel(f"{path}: a number is invalid: {error}") from error
 
 
 _COUNTED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
@@ -127,10 +127,7 @@ _FROM_ZERO = (
     "max_position_embeddings", "num_local_experts", "num_experts", "num_experts_per_tok",
     "shared_expert_intermediate_size",
 )  # fmt: skip
-_GGUF = (
-    "GGUF, from which nothing is planned: name the folder of the model that it was made from, with"
-    " its config.json"
-)
+_GGUF = "GGUF, which cannot be planned: name the folder of the original model, with its config.json"
 
 
 def _document(directory: Path, path: Path) -> dict[str, Any]:
@@ -138,7 +135,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
         document = json.loads(_read_bounded(path).decode("utf-8"))
     except FileNotFoundError as error:
         if not directory.is_dir():
-            raise UnsupportedModel(f"{directory} is not there") from error
+            raise UnsupportedModel(f"{directory} does not exist") from error
         words = f"it holds {_GGUF}" if any(directory.glob("*.gguf")) else "it has no config.json"
         raise UnsupportedModel(f"{directory} is not a model: {words}") from error
     except OSError as error:
@@ -150,7 +147,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise UnsupportedModel(f"{path} is not JSON: it is nested too deep") from error
     if not isinstance(document, dict):
-        raise UnsupportedModel(f"{path} is no model's: it holds no JSON object")
+        raise UnsupportedModel(f"{path} must hold a JSON object")
     return document
 
 
@@ -162,7 +159,9 @@ def _read_bounded(path: Path) -> bytes:
             raise UnsupportedModel(f"{path} is {_GGUF}")
         data = start + file.read(_JSON_LIMIT)
     if len(data) > _JSON_LIMIT:
-        raise UnsupportedModel(f"{path} is not a config.json: it is larger than any")
+        raise UnsupportedModel(
+            f"{path} is not a config.json: it is larger than {_JSON_LIMIT:,} bytes"
+        )
     return data
 
 
@@ -175,7 +174,7 @@ def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             needed = "above 0" if least else "from 0 on"
             words = f"{name} is {value!r}; a whole number {needed} is needed"
-            raise UnsupportedModel(f"{path}: these are not a model's numbers: {words}")
+            raise UnsupportedModel(f"{path}: {words}")
     heads, hidden = (config.get(name) for name in ("num_attention_heads", "hidden_size"))
     kv_heads = config.get("num_key_value_heads")
     if heads and kv_heads and heads % kv_heads:

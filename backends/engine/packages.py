@@ -84,7 +84,9 @@ def find_installer(python: Path) -> PackageInstaller:
     uv = beside if beside.exists() else Path(on_path) if on_path else None
     pip = find_pip()
     if uv is None and pip is None:
-        raise InstallError("neither uv nor pip is here: pip install uv, or apt-get install pip")
+        raise InstallError(
+            "neither uv nor pip is installed: `pip install uv`, or `apt-get install pip`"
+        )
     return PackageInstaller(python, uv, pip)
 
 

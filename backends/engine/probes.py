@@ -169,7 +169,7 @@ async def measure(
     except (httpx.HTTPError, *_NONSENSE) as error:
         raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
     if not marks:
-        raise ProbeError("the stream carried no usage: it cannot be timed by token")
+        raise ProbeError("the stream has no usage, so tokens cannot be timed")
     if told == 1 and marks[0].tokens > 1:
         marks = _by_chunks(pieces, marks[0].tokens)
     return ProbeStream(prompt_tokens, tuple(marks), sent_at_s)

@@ -77,9 +77,9 @@ def check(request: QuantizeRequest) -> None:
             f"MODEL {request.model} is quantized already ({kind}): name the 16-bit model"
         )
     if request.out.exists():
-        raise QuantizeError(f"OUT {request.out} exists: name a folder that is to be made")
+        raise QuantizeError(f"OUT {request.out} exists: name a new folder")
     if not request.out.parent.is_dir() or not os.access(request.out.parent, os.W_OK):
-        raise QuantizeError(f"OUT {request.out}: {request.out.parent} is not a folder to write in")
+        raise QuantizeError(f"OUT {request.out}: {request.out.parent} is not a writable folder")
     if request.method in CALIBRATED and request.prompts is None:
         raise QuantizeError(
             f"--method {request.method} is calibrated: --prompts FILE with your own prompts"
@@ -176,14 +176,14 @@ def _config(model: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise QuantizeError(
-            f"MODEL {model} is no model's folder: {path}: {error.strerror}"
+            f"MODEL {model} is not a model folder: {path}: {error.strerror}"
         ) from None
     except ValueError as error:
         raise QuantizeError(f"MODEL {model}: {path} is not JSON: {error}") from None
     if not isinstance(config, dict):
-        raise QuantizeError(f"MODEL {model}: {path} holds no object")
+        raise QuantizeError(f"MODEL {model}: {path} must hold a JSON object")
     if not weight_bytes(model):
-        raise QuantizeError(f"MODEL {model} has no *.safetensors: its weights are not there")
+        raise QuantizeError(f"MODEL {model} has no *.safetensors: the weights are missing")
     return config
 
 
@@ -197,5 +197,5 @@ def _check_own(request: QuantizeRequest, config: Mapping[str, Any]) -> None:
         raise QuantizeError("--by breakeven quantizes LlamaForCausalLM alone: --by llm-compressor")
     if not (request.model / "model.safetensors").is_file():
         raise QuantizeError(
-            f"--by breakeven reads one model.safetensors, which {request.model} has not"
+            f"--by breakeven reads one model.safetensors, which {request.model} does not have"
         )

@@ -79,7 +79,7 @@ def _whole(path: Path, head: int, found: Mapping[str, Tensor]) -> None:
     if size < wanted:
         raise NoTensors(f"{path} was cut short: it has {size:,} of {wanted:,} bytes; copy it again")
     if size > wanted:
-        raise NoTensors(f"{path} has {size - wanted:,} bytes that its header knows nothing of")
+        raise NoTensors(f"{path} has {size - wanted:,} bytes that its header does not describe")
 
 
 def _header(path: Path) -> tuple[int, Any]:

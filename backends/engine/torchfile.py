@@ -76,7 +76,7 @@ def pieces(path: Path, member: str) -> Iterator[bytes]:
 
 def _complete(path: Path, archive: zipfile.ZipFile, found: Any) -> None:
     if not isinstance(found, Mapping):
-        raise NoTensors(f"{path} holds no weights by name")
+        raise NoTensors(f"{path} has no named weights")
     for name, finding in found.items():
         if not isinstance(name, str) or not isinstance(finding, StoredTensor):
             raise NoTensors(f"{path} holds {name!r}, which is not a tensor")
@@ -101,12 +101,12 @@ class _Reader(pickle.Unpickler):
             return _parameter
         if module == "torch" and name in _TYPES:
             return _TYPES[name]
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        raise pickle.UnpicklingError(f"it loads {module}.{name}")
 
     def persistent_load(self, pid: Any) -> tuple[str, str]:
         kind, dtype, key, *_ = pid
         if kind != "storage" or dtype not in _TYPES.values():
-            raise pickle.UnpicklingError(f"it asks for {kind!r}")
+            raise pickle.UnpicklingError(f"it loads {kind!r}")
         return str(dtype), f"{self._place}{key}"
 
 

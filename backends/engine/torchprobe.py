@@ -72,7 +72,7 @@ def measure(request: ProbeRequest, on_line: Callable[[str], None] | None = None)
     lines = text.splitlines()
     found = next((line for line in reversed(lines) if line.startswith('{"breakeven_probe"')), None)
     if code != 0 or found is None:
-        raise ProbeFileError("the probe did not end well:\n" + "\n".join(lines[-6:]))
+        raise ProbeFileError("the probe failed:\n" + "\n".join(lines[-6:]))
     return _check_document(json.loads(found), "the probe")
 
 
@@ -88,7 +88,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def _check_document(document: object, where: str) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("breakeven_probe") != FORMAT:
-        raise ProbeFileError(f"{where} holds no `engine probe` of format {FORMAT}")
+        raise ProbeFileError(f"{where} has no `engine probe` result of format {FORMAT}")
     if not isinstance(document.get("device"), dict):
         raise ProbeFileError(f"{where} names no device")
     return document
@@ -124,10 +124,11 @@ def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
     device = document["device"]
     name = str(device.get("name"))
     if device.get("kind") != "gpu":
-        raise ProbeFileError("that probe is of a processor: measure on the GPU that is planned for")
+        words = "run `breakeven engine probe` on the GPU of the plan"
+        raise ProbeFileError(f"this probe was measured on a CPU: {words}")
     known = gpu_of(document)
     if known is None or known.name != gpu.name:
-        raise ProbeFileError(f"that probe is of {name}, and the plan is for {gpu.name}")
+        raise ProbeFileError(f"this probe was measured on {name}, but the plan is for {gpu.name}")
     rates = {rate.name: rate.value for rate in compare_rates(document)}
     flops = {number: rates[number] for number in _NUMBERS if number in rates}
     flops = {number: value for number, value in flops.items() if number in gpu.flops}

@@ -39,7 +39,7 @@ def fetch(search: WheelSearch, say: Say) -> Path | None:
     Raises `InstallError` when pip is missing or the hash is wrong.
     """
     if search.pip is None:
-        raise InstallError("pip is needed to fetch torch: apt-get install python3-pip")
+        raise InstallError("pip is needed to fetch torch: run `apt-get install python3-pip`")
     search.folder.mkdir(parents=True, exist_ok=True)
     links = [word for place in search.find_links for word in ("--find-links", place)]
     say("in pip's configured places", None)

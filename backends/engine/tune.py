@@ -137,9 +137,9 @@ def choose_arm(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Ar
     names = {dimension.name: [choice.name for choice in dimension.choices] for dimension in space}
     for name, choice in choices.items():
         if name not in names:
-            raise ValueError(f"no dimension is named {name}; there are {', '.join(names)}")
+            raise ValueError(f"unknown dimension {name}; known are {', '.join(names)}")
         if choice not in names[name]:
-            raise ValueError(f"{name} is one of {', '.join(names[name])}, not {choice}")
+            raise ValueError(f"{name} must be one of {', '.join(names[name])}; got {choice}")
     return tuple(choices.get(dimension.name, dimension.choices[0].name) for dimension in space)
 
 

@@ -88,19 +88,23 @@ def read(path: Path) -> TunedProfile:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        words = f"there is no file `{path}`: `breakeven engine tune` makes one"
+        words = f"the file `{path}` does not exist: `breakeven engine tune` writes one"
         raise ProfileError(words) from error
     except (OSError, ValueError) as error:
         raise ProfileError(f"`{path}` cannot be read: {error}") from error
     if not isinstance(document, dict) or document.get("breakeven_profile") != FORMAT:
-        raise ProfileError(f"`{path}` holds no profile of `breakeven engine tune`, format {FORMAT}")
+        raise ProfileError(
+            f"`{path}` is not a profile of `breakeven engine tune` in format {FORMAT}"
+        )
     flags = document.get("flags")
     if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        raise ProfileError(f"`{path}`: `flags` is a list of words, also the numbers")
+        raise ProfileError(f"`{path}`: `flags` must be a list of texts: write numbers in quotes")
     strange = next((flag for flag in flags if _name(flag).partition(".")[0] in _SETTINGS), None)
     if strange is not None:
-        words = f"`{path}`: {strange.partition('=')[0]} makes no engine faster, and is none of a"
-        raise ProfileError(f"{words} profile's: say it in the engine's own `flags`")
+        words = (
+            f"`{path}`: {strange.partition('=')[0]} does not change the engine's speed, so it does"
+        )
+        raise ProfileError(f"{words} not belong in a profile: set it in the engine's own `flags`")
     about, sha256 = document.get("about"), document.get("config_sha256")
     return TunedProfile(
         tuple(flags),

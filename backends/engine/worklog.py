@@ -53,7 +53,7 @@ class WorkLog:
             kept = known if isinstance(known, dict) else {}
             apart = sorted(name for name in wanted if kept.get(name) != wanted[name])
             raise OtherWork(
-                f"{path} is of other work ({', '.join(apart) or 'no such log'} differ): name"
+                f"{path} belongs to other work ({', '.join(apart) or 'no such log'} differ): name"
                 " another file, or move this one away"
             )
         for line in lines[1:]:

@@ -11,6 +11,7 @@ import msgspec
 
 from backends.json_mending import mend_json
 from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
+from gateway.errors import ErrorFault
 from ledger.batches.lines import LineClaim
 
 MOST_FAILURES = 5
@@ -25,8 +26,8 @@ MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
 class LineAnswer:
     """Response of the gateway to a line.
 
-    `retry` is `x-should-retry`, unless a target's failure set it. `ignored` names the members that
-    the target did not get.
+    `retry` is `x-should-retry`, unless a target's failure set it. `fault` is `x-breakeven-fault`.
+    `ignored` names the members that the target did not get.
     """
 
     status: int
@@ -34,6 +35,7 @@ class LineAnswer:
     body: bytes
     retry: bool | None = None
     ignored: str | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,12 @@ def judge_outcome(claim: LineClaim, outcome: LineAnswer | ConnectionLost) -> Ver
 
 
 def _is_untried(outcome: LineAnswer | ConnectionLost) -> bool:
+    """Return whether no target was sent the line; errors of Messages have no code to tell it."""
     if isinstance(outcome, ConnectionLost):
         return not outcome.sent
-    return outcome.status == 503 and _code(outcome.body) in _UNTRIED
+    code = _code(outcome.body)
+    waits = code is None and outcome.fault == ErrorFault.CAPACITY
+    return outcome.status == 503 and (waits or code in _UNTRIED)
 
 
 def _is_passing(outcome: LineAnswer | ConnectionLost) -> bool:

@@ -94,8 +94,8 @@ class LineSender:
             return ConnectionLost(sent=False)
         except httpx.HTTPError:
             return ConnectionLost(sent=transmission.possible)
-        told = answer.headers.get("x-should-retry")
-        if answer.headers.get("x-breakeven-fault") == ErrorFault.UPSTREAM:
+        told, fault = (answer.headers.get(name) for name in ("x-should-retry", "x-breakeven-fault"))
+        if fault == ErrorFault.UPSTREAM:
             told = None  # a batch can wait until the cause is fixed, unlike a client
         return LineAnswer(
             status=answer.status_code,
@@ -103,6 +103,7 @@ class LineSender:
             body=answer.content,
             retry=None if told is None else told == "true",
             ignored=answer.headers.get(IGNORED),
+            fault=fault,
         )
 
     async def aclose(self) -> None:

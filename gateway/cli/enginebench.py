@@ -39,50 +39,88 @@ NO_RATE = "enter your GPU rate: --usd-per-hour 3.50"
 SWEEP = "1,2,4,8,16,32"
 
 
+ModelOption = Annotated[
+    str | None, typer.Option(help="Model to request; default: the first in the list of models.")
+]
+ConcurrencyOption = Annotated[
+    str | None,
+    typer.Option(help=f"Closed loops: concurrent requests, separated by commas. Default: {SWEEP}."),
+]
+RateOption = Annotated[
+    str | None,
+    typer.Option(help="Open loops instead: Poisson arrivals per second, for example 1,2,4."),
+]
+SpeedOption = Annotated[
+    float,
+    typer.Option(min=0.01, max=MOST, help="Speed of --trace: 2 replays it twice as fast."),
+]
+SpreadOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=LONGEST_S,
+        help="Seconds over which the start of a closed loop's streams is spread.",
+    ),
+]
+CompletionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--completions", help="Send requests to /completions instead of /chat/completions."
+    ),
+]
+IgnoreEosOption = Annotated[
+    bool,
+    typer.Option(help="Send vLLM's `ignore_eos` for answers of equal length; off for APIs."),
+]
+SloE2EMsOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, help="SLO of goodput for the latency of a whole answer, in milliseconds."
+    ),
+]
+
+
 def bench(
-    url: Annotated[str, typer.Argument(help="Base URL with its /v1, of an engine or an API.")],
-    model: Annotated[str | None, typer.Option(help="Default: the first that it lists.")] = None,
-    key_env: Annotated[str | None, typer.Option(help="Variable that holds the API key.")] = None,
-    concurrency: Annotated[
-        str | None, typer.Option(help=f"Closed loops: requests at once. Default: {SWEEP}.")
+    url: Annotated[str, typer.Argument(help="Base URL of an engine or an API, with its /v1.")],
+    model: ModelOption = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the API key.")
     ] = None,
-    rate: Annotated[
-        str | None, typer.Option(help="Open loops instead: Poisson arrivals a second, e.g. 1,2,4.")
-    ] = None,
+    concurrency: ConcurrencyOption = None,
+    rate: RateOption = None,
     trace: Annotated[
-        Path | None, typer.Option(help="Open loop as recorded: the CSV that `engine fit` reads.")
+        Path | None, typer.Option(help="Replay recorded arrivals: a CSV as for `engine fit`.")
     ] = None,
-    speed: Annotated[
-        float, typer.Option(min=0.01, max=MOST, help="Of --trace: 2 is twice as fast.")
-    ] = 1.0,
-    even: Annotated[bool, typer.Option("--even", help="Arrivals of --rate evenly spaced.")] = False,
-    requests: Annotated[
-        int | None, typer.Option(min=1, help="Of each run; default: 4 x load, 16 to 1024.")
-    ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each prompt.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
-    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
-    spread: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=LONGEST_S, help="Seconds within which a closed loop's streams begin."
-        ),
-    ] = 0.0,
-    completions: Annotated[
-        bool, typer.Option("--completions", help="Ask plain completions, not chat.")
+    speed: SpeedOption = 1.0,
+    even: Annotated[
+        bool, typer.Option("--even", help="Space the arrivals of --rate evenly.")
     ] = False,
-    ignore_eos: Annotated[
-        bool, typer.Option(help="vLLM's extension that makes answers of one length; off for APIs.")
-    ] = True,
-    slo_ttft_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
-    slo_tpot_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
-    slo_e2e_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
-    usd_per_hour: Annotated[
-        str | None, typer.Option(help="What the engine's GPUs cost together, for $ per 1M.")
+    requests: Annotated[
+        int | None, typer.Option(min=1, help="Requests of each run; default: 4 x load, 16 to 1024.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of arrivals and prompts.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="JSON, which `engine fit` reads, too.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="SVG of the sweep.")] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each answer.")] = 256,
+    shared_tokens: Annotated[
+        int, typer.Option(min=0, help="Tokens of the prefix that all prompts share.")
+    ] = 0,
+    spread: SpreadOption = 0.0,
+    completions: CompletionsOption = False,
+    ignore_eos: IgnoreEosOption = True,
+    slo_ttft_ms: Annotated[
+        float | None, typer.Option(min=0.0, help="SLO of goodput for the TTFT, in milliseconds.")
+    ] = None,
+    slo_tpot_ms: Annotated[
+        float | None, typer.Option(min=0.0, help="SLO of goodput for the TPOT, in milliseconds.")
+    ] = None,
+    slo_e2e_ms: SloE2EMsOption = None,
+    usd_per_hour: Annotated[
+        str | None, typer.Option(help="Cost of all the engine's GPUs for an hour, in USD.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of arrivals and prompts.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the results as JSON, for `engine fit`.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot of the sweep as SVG.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load an OpenAI URL: latencies with intervals, goodput, saturation, cost.

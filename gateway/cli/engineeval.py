@@ -25,32 +25,49 @@ RISKS = get_args(Risk)
 EVALUATIONS = Path(Settings().state_dir) / "evaluations"
 
 
+PromptsOption = Annotated[
+    Path,
+    typer.Option(help="JSON lines with `messages` or `prompt`, best from your own traffic."),
+]
+LimitOption = Annotated[
+    float | None,
+    typer.Option(min=0.0001, max=1, help="Maximum loss as a share, instead of the class's."),
+]
+CheckerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Command or Python file: reads a prompt's JSON with `answer`, prints a score."
+    ),
+]
+LogOption = Annotated[
+    Path | None,
+    typer.Option(help="Log of finished trials in JSON lines, from which a run resumes."),
+]
+
+
 def evaluate(
-    baseline: Annotated[str, typer.Argument(help="'DIRECTORY [flags]', or URL[#MODEL].")],
+    baseline: Annotated[str, typer.Argument(help="Baseline: 'DIRECTORY [flags]' or URL[#MODEL].")],
     candidates: Annotated[
-        list[str], typer.Argument(help="Of the same form; NAME= before it names its row.")
+        list[str], typer.Argument(help="Candidate in the same form; NAME= in front names its row.")
     ],
-    prompts: Annotated[
-        Path, typer.Option(help="JSON lines with `messages` or `prompt`: your own traffic's.")
-    ],
+    prompts: PromptsOption,
     risk: Annotated[
-        str, typer.Option(help="Class of the use: low (at most 5 % lost), high (1 %).")
+        str, typer.Option(help="Quality class: low allows a loss of 5 %, high of 1 %.")
     ] = "low",
-    limit: Annotated[
-        float | None, typer.Option(min=0.0001, max=1, help="Share lost, in place of the class's.")
-    ] = None,
-    checker: Annotated[
-        str | None,
-        typer.Option(help="Command or Python file: a prompt's JSON with `answer` in, a score out."),
-    ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Of each answer, at most.")] = 128,
-    at_once: Annotated[int, typer.Option(min=1, help="Requests under way.")] = 8,
+    limit: LimitOption = None,
+    checker: CheckerOption = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each answer.")] = 128,
+    at_once: Annotated[int, typer.Option(min=1, help="Number of concurrent requests.")] = 8,
     api_key_env: Annotated[
-        str | None, typer.Option(help="Variable with the key of the addresses.")
+        str | None, typer.Option(help="Environment variable with the API key for the addresses.")
     ] = None,
-    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
-    log: Annotated[Path | None, typer.Option(help="JSON lines of what is done.")] = None,
-    start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
+    environment: Annotated[
+        Path, typer.Option("--engine", help="The engine's environment, with vLLM.")
+    ] = ENVIRONMENT,
+    log: LogOption = None,
+    start_limit: Annotated[
+        float, typer.Option(min=1, help="Maximum seconds for the start of an engine.")
+    ] = 900.0,
     as_json: AsJson = False,
 ) -> None:
     """Compare models with a baseline on your prompts.

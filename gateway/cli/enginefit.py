@@ -17,13 +17,13 @@ from gateway.cli.output import AsJson, emit, fail, table, writable
 
 SHIPPED = "h200-llama-3.1-8b-fp8"
 CALM = (
-    "warning: no run that was fitted asks for clearly more than was served, so what the model says"
-    " of more load is a guess: add a run of `engine bench` at twice the rate"
+    "warning: no fitted run offers clearly more load than was served, so the model's predictions"
+    " for higher load are a guess: add a run of `engine bench` at twice the rate"
 )
 FILE_HELP = (
-    "Measured requests, CSV or .csv.gz, one a row: start_s,input_tokens,output_tokens,ttft_s,e2e_s"
-    " and offered_rate, which tells the runs apart; queue_s where known. Or the JSON of `engine"
-    " bench`. Default: the H200 measurements that are shipped."
+    "Measured requests as CSV or .csv.gz, one per row: "
+    "start_s,input_tokens,output_tokens,ttft_s,e2e_s and offered_rate, which separates the runs; "
+    "queue_s if known. Or the JSON of `engine bench`. Default: the bundled H200 measurements."
 )
 
 

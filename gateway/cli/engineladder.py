@@ -25,32 +25,55 @@ from gateway.config.settings import Settings
 ATTENTION = "attention"
 
 
+ModelArgument = Annotated[
+    Path, typer.Argument(help="Model directory; without weights, random ones are used.")
+]
+EnvironmentOption = Annotated[
+    Path, typer.Option("--engine", help="The engine's environment, with vLLM and torch.")
+]
+LogOption = Annotated[
+    Path | None,
+    typer.Option(help="Log in JSON lines, from which a run resumes; default: the model's name."),
+]
+GpusOption = Annotated[
+    int,
+    typer.Option(min=1, help="GPUs for a model that does not fit one: layers, or tensors in vLLM."),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Run only this rung, named as in the list; may be repeated."),
+]
+MostOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="Maximum number of rungs to run; 0 only shows the results so far."),
+]
+
+
 def ladder(
-    model: Annotated[Path, typer.Argument(help="Directory; without weights: random ones.")],
-    environment: Annotated[
-        Path, typer.Option("--engine", help="The engine's environment, which has torch, too.")
-    ] = ENVIRONMENT,
-    log: Annotated[
-        Path | None, typer.Option(help="JSON lines of what is done; default: by the model's name.")
+    model: ModelArgument,
+    environment: EnvironmentOption = ENVIRONMENT,
+    log: LogOption = None,
+    users: Annotated[
+        int, typer.Option(min=2, help="Number of concurrent requests for throughput.")
+    ] = 8,
+    prompt_tokens: Annotated[int, typer.Option(min=8, help="Tokens of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=2, help="Tokens of each answer.")] = 128,
+    shared_tokens: Annotated[
+        int, typer.Option(min=0, help="Tokens of the prefix that all prompts share.")
+    ] = 400,
+    gpus: GpusOption = 1,
+    draft: Annotated[
+        Path | None, typer.Option(help="Directory of a draft model; adds a rung.")
     ] = None,
-    users: Annotated[int, typer.Option(min=2, help="At once, for throughput.")] = 8,
-    prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 128,
-    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 400,
-    gpus: Annotated[
-        int,
-        typer.Option(min=1, help="For a model that one does not hold: layers, tensors in vLLM."),
-    ] = 1,
-    draft: Annotated[Path | None, typer.Option(help="A draft model: one rung more.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="A rung's name, as listed; may be repeated.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option(min=0, help="Rungs of this call; 0 shows what is known.")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Try what failed once more.")] = False,
-    attention: Annotated[bool, typer.Option(help="The attention table as well, last.")] = True,
-    start_limit: Annotated[float, typer.Option(min=1, help="Seconds a server may load.")] = 900.0,
+    only: OnlyOption = None,
+    most: MostOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Repeat rungs that failed.")] = False,
+    attention: Annotated[
+        bool, typer.Option(help="Measure the attention table too, at the end.")
+    ] = True,
+    start_limit: Annotated[
+        float, typer.Option(min=1, help="Maximum seconds for the start of a server.")
+    ] = 900.0,
     as_json: AsJson = False,
 ) -> None:
     """Measure each step from a naive server to vLLM. Repeat to resume.

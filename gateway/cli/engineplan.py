@@ -27,27 +27,31 @@ MOST = 1e6  # maximum of options: infinity has no arithmetic
 
 Names = Annotated[
     list[str] | None,
-    typer.Option(help="Name from `breakeven engine list`, once for each kind of a mixed set."),
+    typer.Option(help="GPU as in `breakeven engine list`; repeat it for each kind of a mixed set."),
 ]
 ProbeFile = Annotated[
     Path | None,
-    typer.Option("--probe", help="File of `engine probe`: its figures for the catalogue's."),
+    typer.Option(
+        "--probe", help="Result file of `engine probe`; its figures replace the catalogue's."
+    ),
 ]
 Split = Annotated[
     int | None,
-    typer.Option(min=1, help="GPUs that each layer is split over; default: the fewest."),
+    typer.Option(min=1, help="Number of GPUs that each layer is split over; default: the minimum."),
 ]
 
 
 PromisedPace = Annotated[
     float | None,
     typer.Option(
-        min=1.0, max=MOST, help="Promised for each further token: how much fits into a step."
+        min=1.0, max=MOST, help="TPOT promise in milliseconds; shows how much fits into a step."
     ),
 ]
 PromisedFirst = Annotated[
     float | None,
-    typer.Option(min=1.0, max=MOST, help="Promised for the first token: whole or in roles."),
+    typer.Option(
+        min=1.0, max=MOST, help="TTFT promise in milliseconds; compares whole engines with roles."
+    ),
 ]
 
 
@@ -56,42 +60,71 @@ class KvDtype(StrEnum):
     FP8 = "fp8"
 
 
+PipelineOption = Annotated[
+    int,
+    typer.Option(
+        "--pipeline-parallel", min=1, help="Number of pipeline stages, each on --gpus GPUs."
+    ),
+]
+UsersOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Number of concurrent requests; shows the minimum cost of serving them."
+    ),
+]
+UsdPerHourOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=MOST,
+        help="Cost of all GPUs for an hour, in USD; shows the cost of 1M tokens.",
+    ),
+]
+AcceptanceOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Probability that a drafted token is accepted; 0.75 to 0.85 for code.",
+    ),
+]
+
+
 def plan(
     model_dir: Annotated[Path, typer.Argument(help="Directory with the model's config.json.")],
     gpu: Names = None,
     probe_file: ProbeFile = None,
     gpus: Split = None,
-    pipeline: Annotated[
-        int, typer.Option("--pipeline-parallel", min=1, help="Stages, each on --gpus GPUs.")
-    ] = 1,
+    pipeline: PipelineOption = 1,
     gpus_per_host: Annotated[
-        int, typer.Option(min=1, help="A layer split over more crosses the network.")
+        int,
+        typer.Option(min=1, help="GPUs of a host; a layer split over more crosses the network."),
     ] = GPUS_PER_HOST,
     context: Annotated[
-        int | None, typer.Option(min=1, help="Context in tokens; default: the model's.")
+        int | None, typer.Option(min=1, help="Context length in tokens; default: the model's.")
     ] = None,
     utilization: Annotated[
         float, typer.Option(min=0.1, max=1.0, help="vLLM's --gpu-memory-utilization.")
     ] = 0.9,
     kv_dtype: Annotated[KvDtype, typer.Option(help="vLLM's --kv-cache-dtype.")] = KvDtype.AUTO,
-    users: Annotated[
-        int | None, typer.Option(min=1, help="Requests at once: what serving them costs at least.")
-    ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 256,
-    usd_per_hour: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=MOST, help="Of all GPUs together, for $ per 1M tokens."),
-    ] = None,
+    users: UsersOption = None,
+    prompt_tokens: Annotated[
+        int, typer.Option(min=1, help="Prompt tokens of each request of --users.")
+    ] = 512,
+    output_tokens: Annotated[
+        int, typer.Option(min=1, help="Output tokens of each request of --users.")
+    ] = 256,
+    usd_per_hour: UsdPerHourOption = None,
     tpot_ms: PromisedPace = None,
     ttft_ms: PromisedFirst = None,
     draft: Annotated[
-        Path | None, typer.Option(help="Directory of a draft model: its memory, what it brings.")
+        Path | None,
+        typer.Option(help="Directory of a draft model; shows its memory and its speedup."),
     ] = None,
-    drafted: Annotated[int, typer.Option(min=1, help="Tokens that --draft proposes a step.")] = 5,
-    acceptance: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Of each drafted token; 0.75 to 0.85 in code.")
-    ] = 0.8,
+    drafted: Annotated[
+        int, typer.Option(min=1, help="Number of tokens that --draft proposes in a step.")
+    ] = 5,
+    acceptance: AcceptanceOption = 0.8,
     as_json: AsJson = False,
 ) -> None:
     """Compute what a GPU can do with a model, each number with its formula.

@@ -40,44 +40,90 @@ TUNINGS = Path(Settings().state_dir) / "tunings"
 USERS = {"cuda": 64, "cpu": 4}
 
 
+ModelArgument = Annotated[
+    Path, typer.Argument(help="Model directory; without weights, random ones are used.")
+]
+SloTpotMsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.1, help="SLO in milliseconds for the p99 of TPOT; a load counts only within it."
+    ),
+]
+SloTtftMsOption = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="SLO in milliseconds for the p99 of TTFT; default: none."),
+]
+UsdPerHourOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        help="Cost of all the engine's GPUs for an hour, in USD, for the objective cost.",
+    ),
+]
+AtOnceOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Concurrent requests for ttft and tpot (default: 1); else of the first trial.",
+    ),
+]
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Search only these dimensions, separated by commas: {', '.join(tunespace.ORDER)}."
+    ),
+]
+CompareOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Only compare these choices with the defaults, for example weights=fp8,kv=fp8."
+    ),
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Start no trial after this many seconds; repeat the command to resume."
+    ),
+]
+LogOption = Annotated[
+    Path | None,
+    typer.Option(help="Log of finished trials in JSON lines, from which a search resumes."),
+]
+
+
 def tune(
-    model: Annotated[Path, typer.Argument(help="Directory; without weights: random ones.")],
-    objective: Annotated[str, typer.Option(help=f"One of: {', '.join(OBJECTIVES)}.")],
-    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
-    slo_tpot_ms: Annotated[
-        float, typer.Option(min=0.1, help="A load counts while its p99 is within; 0.1 and more.")
-    ] = 50.0,
-    slo_ttft_ms: Annotated[
-        float | None, typer.Option(min=0.1, help="Likewise; default: no promise of TTFT.")
-    ] = None,
-    usd_per_hour: Annotated[
-        float | None, typer.Option(min=0.01, help="Of all its GPUs, for the objective cost.")
-    ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
-    output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 256,
-    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
-    at_once: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of ttft and tpot (default 1); of others where to begin."),
-    ] = None,
+    model: ModelArgument,
+    objective: Annotated[
+        str, typer.Option(help=f"Objective of the search: {', '.join(OBJECTIVES)}.")
+    ],
+    environment: Annotated[
+        Path, typer.Option("--engine", help="The engine's environment, with vLLM.")
+    ] = ENVIRONMENT,
+    slo_tpot_ms: SloTpotMsOption = 50.0,
+    slo_ttft_ms: SloTtftMsOption = None,
+    usd_per_hour: UsdPerHourOption = None,
+    prompt_tokens: Annotated[int, typer.Option(min=8, help="Tokens of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=2, help="Tokens of each answer.")] = 256,
+    shared_tokens: Annotated[
+        int, typer.Option(min=0, help="Tokens of the prefix that all prompts share.")
+    ] = 0,
+    at_once: AtOnceOption = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Leave out what changes the model's numbers (FP8).")
+        bool, typer.Option("--exact", help="Exclude flags that change the model's numbers (FP8).")
     ] = False,
-    only: Annotated[
-        str | None, typer.Option(help=f"Dimensions, by commas: {', '.join(tunespace.ORDER)}.")
-    ] = None,
-    compare: Annotated[
-        str | None, typer.Option(help="Search nothing: so much better are weights=fp8,kv=fp8.")
-    ] = None,
+    only: OnlyOption = None,
+    compare: CompareOption = None,
     flags: Annotated[
-        str, typer.Option(help="Of every engine, the defaults' too, e.g. '--max-model-len 4096'.")
+        str, typer.Option(help="vLLM flags of every engine, for example '--max-model-len 4096'.")
     ] = "",
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="Begin no trial after; the next call goes on.")
+    seconds: SecondsOption = None,
+    log: LogOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the profile; default: next to the log.")
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="JSON lines of what is done.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The profile; default: beside the log.")] = None,
-    start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
+    start_limit: Annotated[
+        float, typer.Option(min=1, help="Maximum seconds for the start of an engine.")
+    ] = 900.0,
     as_json: AsJson = False,
 ) -> None:
     """Search vLLM flags for an objective at an SLO, and write a profile.
@@ -153,7 +199,7 @@ def _names(only: str | None) -> tuple[str, ...]:
     names = tuple(word.strip() for word in only.split(",")) if only else ()
     for name in names:
         if name not in tunespace.ORDER:
-            fail(f"no dimension is named {name}; there are {', '.join(tunespace.ORDER)}")
+            fail(f"unknown dimension {name}; known are {', '.join(tunespace.ORDER)}")
     return names
 
 

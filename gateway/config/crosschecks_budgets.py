@@ -13,7 +13,7 @@ from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
 from ledger.budgets.scopes import BY_PREFIX, EACH_KINDS, BudgetScope, NameRule, prefixes, valued_tag
-from ledger.budgets.windows import WindowError, zone_named
+from ledger.budgets.windows import WindowError, zone_stated
 from ledger.identity.tokens import PUBLIC_BYTES, TEXT_LIMIT
 
 NAMELESS = prefixes(lambda kind: kind.name_rule is NameRule.NONE)
@@ -72,13 +72,13 @@ def _scope(
 def check_windows(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[tuple[str, str]] = set()
     try:
-        zone_named(settings.timezone)
+        zone_stated(settings.timezone)
     except WindowError as error:
         yield ConfigFault(("timezone",), str(error))
     for index, budget in enumerate(settings.budgets):
         try:
             if budget.timezone != settings.timezone:  # a fault of the default zone is reported once
-                zone_named(budget.timezone)
+                zone_stated(budget.timezone)
         except WindowError as error:
             yield ConfigFault(("budgets", index, "timezone"), str(error))
         if (budget.scope, budget.period) in seen:
@@ -129,11 +129,14 @@ def _identity(kind: str, place: Place, name: str) -> Iterator[ConfigFault]:
 
 
 def _tag(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
-    tag, _equals, value = name.partition("=")
+    tag, equals, value = name.partition("=")
     if not tag.strip() or name != name.strip():
         yield ConfigFault(
             place, f"`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:{name}`"
         )
+    elif tag == EACH or (equals and not value):
+        words = f"`tag:{name}` would limit no key: write `tag:NAME`, `tag:NAME=VALUE` or "
+        yield ConfigFault(place, f"{words}`tag:NAME={EACH}`, which is one for each value")
     elif not name.isprintable() or max(len(tag), len(value)) > TEXT_LIMIT:
         words = f"no tag has a name or value longer than {TEXT_LIMIT} printable characters"
         yield ConfigFault(place, words)

@@ -8,7 +8,7 @@ from gateway.config.conditions import Condition, ConditionError
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.rule_fields import object_to_target
 from gateway.config.schema import MatchSection, ModelSection, PolicyRuleSection, Settings
-from ledger.budgets.windows import WindowError, zone_named
+from ledger.budgets.windows import WindowError, zone_stated
 from router.policy import MatchInput, RoutingRule, is_match
 from router.types import Policy
 
@@ -96,7 +96,7 @@ def check_policy_times(settings: Settings) -> Iterator[ConfigFault]:
         for at, times in enumerate(rule.match.times):
             place: Place = ("policies", index, "match", "times", at)
             try:
-                zone_named(times.timezone)
+                zone_stated(times.timezone)
             except WindowError as error:
                 yield ConfigFault((*place, "timezone"), str(error))
             if times.starts == times.ends:

@@ -9,7 +9,7 @@ from datetime import datetime
 from cronsim import CronSim, CronSimError
 
 from gateway.config.schema_upkeep import UpkeepSection
-from ledger.budgets.windows import WindowError, zone_named
+from ledger.budgets.windows import WindowError, zone_stated
 
 YEARS = 366 * 86_400 * 1_000_000  # a time further away counts as never
 
@@ -23,7 +23,7 @@ class CronSchedule:
 
     def __init__(self, words: str, timezone: str = "UTC") -> None:
         try:
-            self._zone = zone_named(timezone)
+            self._zone = zone_stated(timezone)
             if len(words.split()) != 5:
                 raise ScheduleError("has five fields: minute hour day month weekday")
             CronSim(words, datetime(2026, 1, 1, tzinfo=self._zone))

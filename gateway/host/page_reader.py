@@ -72,7 +72,7 @@ class PageReader:
         lines += ["accept: */*", "accept-encoding: identity", "user-agent: breakeven"]
         for name, value in self._headers.items():
             if not (value.isascii() and value.isprintable()):
-                raise RequestUnsendable(f"header {name!r} has characters that do not belong there")
+                raise RequestUnsendable(f"header {name!r} has characters that are not allowed")
             lines.append(f"{name}: {value}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
 

@@ -14,6 +14,7 @@ from gateway.kinds.billable_units import (
     AUDIO_MS_PER_TOKEN_MOST,
     BYTES_PER_TOKEN,
     LONGEST_TOKEN_BYTES,
+    billed_counts,
 )
 from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.kinds.outcome import AttemptOutcome
@@ -55,11 +56,24 @@ def usage_of(
     maximum; a stream whose target stopped, by the received part. Figures are disputed if they are
     impossible or contradict each other.
     """
+    tokens, basis, disputed = _used(spec, units, request, price, outcome, sent)
+    return tokens if sent is None else billed_counts(tokens, price), basis, disputed
+
+
+def _used(
+    spec: RequestKindSpec,
+    units: KindUnits,
+    request: RoutingRequest,
+    price: Price | None,
+    outcome: AttemptOutcome,
+    sent: SentRequest | None,
+) -> tuple[TokenCounts, Basis, bool]:
     (counted, contradicts), said = (
         _counted(spec, outcome),
         round(outcome.said_bytes / BYTES_PER_TOKEN),
     )
     own, disputed, lags = sent is None, counted is None and bool(outcome.usage), False
+    too_low: TokenCounts | None = None
     if counted is not None and sent is not None:
         partial = outcome.usage_behind and not outcome.is_whole
         if partial or (outcome.is_given_up and not outcome.usage_final):
@@ -71,9 +85,9 @@ def usage_of(
             or _is_too_low(counted, units, request, outcome.said_bytes)
             or _reads_too_little(counted, sent)
         ):
-            counted, disputed = None, True
+            counted, disputed, too_low = None, True, counted
     if counted is not None:
-        whole = complete_counts(counted, price, units.estimate(request, said))
+        whole = complete_counts(counted, price, _guessed(units, request, outcome, said))
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
             counted, price
         )
@@ -83,8 +97,28 @@ def usage_of(
     flowed = sent is not None and sent.stops and outcome.is_given_up and said > 0
     known = outcome.is_told_failure or (flowed and units.exact(request))
     if not own and not known and (not outcome.is_whole or not units.exact(request)):
-        return units.most(request), "bound", disputed
-    return units.estimate(request, said), "estimated", disputed
+        return _at_least(too_low, units.most(request)), "bound", disputed
+    return _at_least(too_low, _guessed(units, request, outcome, said)), "estimated", disputed
+
+
+def _at_least(told: TokenCounts | None, most: TokenCounts) -> TokenCounts:
+    """Return the counts, or what a target told of them if that is more: it is owed all the same."""
+    if told is None:
+        return most
+    found = _most_of(told, most)
+    parts = found.reasoning + found.audio_output + found.image_output
+    pictures = told.pictures or most.pictures
+    return replace(found, output=max(found.output, parts), pictures=pictures)
+
+
+def _guessed(
+    units: KindUnits, request: RoutingRequest, outcome: AttemptOutcome, said: int
+) -> TokenCounts:
+    """Return the estimate; a target that reported a failure before any output made none."""
+    guess = units.estimate(request, said)
+    if not outcome.is_told_failure or said or outcome.shown or outcome.spoken:
+        return guess
+    return replace(guess, output=0, audio_output=0, image_output=0, pictures=0)
 
 
 def _most_of(counted: TokenCounts, guess: TokenCounts) -> TokenCounts:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from backends.answers import AnswerUsage
+from gateway.kinds.billable_units import billed_counts
 from gateway.kinds.inference_request import BodyReader, InferenceRequest
 from gateway.kinds.relay import ByteRelay
 from gateway.sound.sound_decoder import SoundLengths
@@ -62,7 +63,8 @@ class KindUnits:
 
     def cost_pusd(self, tokens: TokenCounts, price: Price, request: RoutingRequest) -> int:
         """Return the cost of the units, in the requested tier."""
-        return cost_pusd(tokens, price, tier=self.tier_of(price, request))
+        billed = billed_counts(tokens, price)
+        return cost_pusd(billed, price, tier=self.tier_of(price, request))
 
 
 class EqualAnswers(StrEnum):

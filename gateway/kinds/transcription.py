@@ -14,7 +14,7 @@ from gateway.errors import RequestError
 from gateway.http.forms import FILE, FormRequest, field_of, open_form
 from gateway.kinds import request_checks
 from gateway.kinds.audio_duration import AudioDuration, decode_length, duration_of
-from gateway.kinds.billable_units import sound_tokens
+from gateway.kinds.billable_units import billed_ms, sound_tokens
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
 from gateway.kinds.spec import (
@@ -159,7 +159,8 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
         bound_pusd(price, prompt_tokens=read, output_tokens=output_tokens, media=WITHOUT_IMAGES)
         for read in (prompt, max(0, prompt - heard))
     )
-    return max(whole, texts + units_bound_pusd(price, audio_ms=extent.audio_ms_bound))
+    lasts_ms = billed_ms(price, extent.audio_ms_bound)
+    return max(whole, texts + units_bound_pusd(price, audio_ms=lasts_ms))
 
 
 def _exact(request: RoutingRequest) -> bool:

@@ -15,7 +15,7 @@ from backends.answer_media import has_picture_part, has_sound
 from gateway.fleet.comparators import Comparator, compared_cost_pusd
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
-from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
+from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN, billed_counts
 from gateway.kinds.hosted_tools import asked_depth
 from gateway.kinds.kind_usage import SentRequest, complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
@@ -164,7 +164,7 @@ class _AttemptHold(msgspec.Struct, frozen=True):
         attempt = self.attempt
         units, price = KINDS[attempt.plan.request.kind].units, attempt.step.frozen.price
         if units is not None:
-            most = units.most(bounded_request(attempt))
+            most = billed_counts(units.most(bounded_request(attempt)), price)
             return least_of(tokens, most), most
         searches = 0 if price is None else price.terms.searches_limit
         return fitting_tokens(tokens, bounds_of(attempt), searches)
@@ -174,7 +174,7 @@ class _AttemptHold(msgspec.Struct, frozen=True):
         units = KINDS[request.kind].units
         if units is None:
             return False
-        most = units.most(request)
+        most = billed_counts(units.most(request), self.attempt.step.frozen.price)
         return any(getattr(tokens, kind.field) > getattr(most, kind.field) for kind in PER_UNIT)
 
     def plausible(self, told: TokenCounts) -> TokenCounts:

@@ -8,11 +8,13 @@ instant of that date.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Literal, cast
+from typing import Final, Literal, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 Period = Literal["day", "month"]
 LATE_S = 3600
+_NO_PLACE: Final = frozenset(("Factory", "localtime", "posixrules"))
+_OTHER_CLOCKS: Final = ("posix/", "right/")
 
 
 class WindowError(ValueError):
@@ -64,6 +66,18 @@ def zone_named(timezone: str) -> tzinfo:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise WindowError(f"`{timezone}` is not an IANA time zone known here") from error
+
+
+def zone_stated(timezone: str) -> tzinfo:
+    """Return the zone of a new setting. Raises `WindowError` also for names of no one place.
+
+    `localtime` is another zone on each machine, so two hosts would count in different windows;
+    `Factory` is no zone yet, and `right/` counts leap seconds. Zones in ledgers stay readable.
+    """
+    if timezone in _NO_PLACE or timezone.startswith(_OTHER_CLOCKS):
+        words = "is no zone of a place: write an IANA zone such as Europe/Berlin"
+        raise WindowError(f"`{timezone}` {words}, or UTC")
+    return zone_named(timezone)
 
 
 def zone_spelled(timezone: str) -> str:

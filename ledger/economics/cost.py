@@ -119,7 +119,7 @@ def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | No
 def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
     """Return the volume that an engine serves inside its SLO in a period, at its duty share."""
     if not 0 <= duty <= 1:
-        raise ValueError("duty is a share of the period, 0 to 1")
+        raise ValueError("duty must be between 0 and 1")
     return Volume(Fraction(tokens_per_s) * SECONDS_PER_HOUR * Fraction(hours) * duty, basis)
 
 

@@ -316,7 +316,7 @@ def _saved(plans: tuple[ReservedPlan, ...]) -> Fraction:
 def _cost(option: VerdictOption, *, pro_rata: bool) -> Fraction:
     found = option.pro_rata_pusd if pro_rata else option.total_pusd
     if found is None:
-        raise ValueError("an option that is not allowed has no total")
+        raise ValueError("an option that is not feasible has no total")
     return found
 
 

@@ -55,14 +55,14 @@ def _parse(text: str) -> ast.expr:
     if len(text) > LONGEST:
         raise FormulaError(f"a formula has at most {LONGEST} characters")
     if not text.strip() or _WRITTEN.fullmatch(text) is None or "**" in text or "//" in text:
-        raise FormulaError("a formula is names, numbers, + - * / ^ ( ) and ceiling(...)")
+        raise FormulaError("a formula may have only names, numbers, + - * / ^ ( ) and ceiling(...)")
     # Numbers stay decimal text, so that 0.1 is a tenth; names may be words such as `from`.
     named = _NAME.sub(rf"{_OURS}\g<0>", " ".join(text.split()))
     quoted = _NUMBER.sub(r"'\g<0>'", named).replace("^", "**")
     try:
         found = ast.parse(quoted, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise FormulaError(f"`{text}` is not a formula: something is missing in it") from None
+        raise FormulaError(f"`{text}` is not a formula") from None
     if sum(1 for _ in ast.walk(found)) > MOST_NODES:
         raise FormulaError("the formula has too many parts")
     return found
@@ -82,7 +82,7 @@ def _value(node: ast.expr, inputs: Mapping[str, Fraction]) -> Fraction:
         return _checked(_both(node, _value(node.left, inputs), _value(node.right, inputs)))
     if isinstance(node, ast.Call) and _is_ceiling(node):
         return Fraction(ceil(_value(node.args[0], inputs)))
-    raise FormulaError("a formula is names, numbers, + - * / ^ ( ) and ceiling(...)")
+    raise FormulaError("a formula may have only names, numbers, + - * / ^ ( ) and ceiling(...)")
 
 
 def _is_ceiling(node: ast.Call) -> bool:
@@ -93,17 +93,17 @@ def _is_ceiling(node: ast.Call) -> bool:
 def _both(node: ast.BinOp, left: Fraction, right: Fraction) -> Fraction:
     if isinstance(node.op, ast.Div):
         if not right:
-            raise FormulaError("it divides by zero")
+            raise FormulaError("the formula divides by zero")
         return left / right
     if isinstance(node.op, ast.Pow):
         if right.denominator != 1 or abs(right) > MOST_POWER:
-            raise FormulaError(f"a power is a whole number of at most {MOST_POWER}")
+            raise FormulaError(f"a power must be a whole number of at most {MOST_POWER}")
         if not left and right < 0:
-            raise FormulaError("it divides by zero")
+            raise FormulaError("the formula divides by zero")
         return left ** int(right)
     work = _TWO.get(type(node.op))
     if work is None:
-        raise FormulaError("a formula is names, numbers, + - * / ^ ( ) and ceiling(...)")
+        raise FormulaError("a formula may have only names, numbers, + - * / ^ ( ) and ceiling(...)")
     return work(left, right)
 
 

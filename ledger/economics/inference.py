@@ -32,7 +32,7 @@ def tokens_per_pass(*, acceptance: Exact, drafted: int) -> Fraction:
     a^(k+1)) / (1 - a), not a x k.
     """
     if not 0 <= acceptance <= 1:
-        raise ValueError("acceptance is a probability")
+        raise ValueError("acceptance must be between 0 and 1")
     if acceptance == 1:
         return Fraction(drafted + 1)
     return (1 - Fraction(acceptance) ** (drafted + 1)) / (1 - Fraction(acceptance))

@@ -69,7 +69,9 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
     """Return the curve of a period's minutes. Quiet minutes must be passed as zeros."""
     minutes = tuple(sorted(tokens_per_minute))
     if not minutes or minutes[0] < 0 or minutes[-1] <= 0:
-        raise ValueError("a load curve needs minutes, none negative, with some tokens")
+        raise ValueError(
+            "a load curve needs minutes without negative values and at least one token"
+        )
     return LoadCurve(minutes, tuple(accumulate(minutes)))
 
 
@@ -80,7 +82,7 @@ def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
     from 0 never goes past the solution.
     """
     if not 0 <= overflowed <= sum(loads):
-        raise ValueError("what overflowed is a part of the load")
+        raise ValueError("the overflow must not exceed the load")
     over, capacity = [*loads], Fraction(0)
     while True:
         least = capacity // 1

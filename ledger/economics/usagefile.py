@@ -91,7 +91,7 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
             table = read_table(data, name, faults)
             shape, row = _shape(table.columns)
             if len(table.lines) > ROWS_LIMIT:
-                raise UsageFileError(f"more than {ROWS_LIMIT:,} rows: export a shorter time")
+                raise UsageFileError(f"more than {ROWS_LIMIT:,} rows: export a shorter period")
             used = []
             for line in table.lines:
                 bucket = row(line.cells, f"line {line.number}", faults)
@@ -104,12 +104,12 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
         raise UsageFileError("\n".join(shown))
     used = [use for use in used if use.volume(TokenBasis.INPUT_OUTPUT)]
     if not used:
-        raise UsageFileError("it has no row with tokens")
+        raise UsageFileError("the file has no row with tokens")
     start_us, end_us = min(use.start_us for use in used), max(use.end_us for use in used)
     start_us -= start_us % MINUTE_US
     end_us += -end_us % MINUTE_US
     if end_us - start_us > 400 * DAY_US:
-        raise UsageFileError("more than 400 days: export a shorter time")
+        raise UsageFileError("more than 400 days: export a shorter period")
     finest = min(use.end_us - use.start_us for use in used)
     return UsageFile(shape, tuple(used), start_us, end_us, finest)
 

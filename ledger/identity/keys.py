@@ -212,6 +212,6 @@ def _refuse_tags(spec: KeySpec) -> None:
         if any(name == BATCH_TAG for name, _ in spec.tags):
             words = "is given by the gateway: each line of a batch bears its batch's id"
             raise IdentityError(f"the tag `{BATCH_TAG}` {words}; choose another name")
-        if any(value == EVERYBODY for _, value in spec.tags):
-            words = f"no tag has the value `{EVERYBODY}`: budgets mean each value by it"
+        if any(EVERYBODY in tag for tag in spec.tags):
+            words = f"no tag has the name or value `{EVERYBODY}`: budgets mean each value by it"
             raise IdentityError(words)

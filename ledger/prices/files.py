@@ -231,7 +231,9 @@ def _picture_forms(row: Mapping[str, object], rates: TokenRates) -> list[TierRat
         pusd = usd_to_pusd(_number(usd, form))
         found.append(TierRates(form, 0, rates, pusd))
     if found and row.get("usd_per_picture") is None:
-        raise PriceError("pictures: state `usd_per_picture`, the price of any other form, too")
+        raise PriceError(
+            "pictures: `usd_per_picture`, the price of any other form, is required too"
+        )
     return found
 
 
@@ -294,7 +296,7 @@ def _count(row: Mapping[str, object], name: str) -> int:
 def _day(row: Mapping[str, object], name: str) -> date | None:
     day = row.get(name)
     if day is not None and type(day) is not date:
-        raise PriceError(f"{name}: {day!r} is not a date like 2026-11-01")
+        raise PriceError(f"{name}: {day!r} is not a date such as 2026-11-01")
     return day if isinstance(day, date) else None
 
 

@@ -304,7 +304,7 @@ def _range_start(stated: object) -> int:
     bounds = stated.get("range") if isinstance(stated, Mapping) else None
     start = bounds[0] if isinstance(bounds, list) and bounds else None
     if isinstance(start, bool) or not isinstance(start, (int, Decimal)) or start < 0:
-        raise PriceError(f"`tiered_pricing` has {stated!r}: no range")
+        raise PriceError(f"`tiered_pricing` has {stated!r}, which is not a range")
     return int(start)
 
 
@@ -352,7 +352,7 @@ def _pusd(row: Mapping[str, object], field: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or value < 0:
-        raise PriceError(f"`{field}` is {value!r}: no price")
+        raise PriceError(f"`{field}` is {value!r}, which is not a price")
     try:
         return _exact_pusd(value)
     except MoneyError:
@@ -361,5 +361,5 @@ def _pusd(row: Mapping[str, object], field: str) -> int | None:
         except MoneyError as error:
             raise PriceError(f"`{field}`: {error}") from error
         if abs(Decimal(value) * PUSD_PER_USD - pusd) > _NOISE_PUSD:
-            raise PriceError(f"`{field}` is {value}: finer than a pico-USD") from None
+            raise PriceError(f"`{field}` is {value}, which is finer than a pico-USD") from None
         return pusd

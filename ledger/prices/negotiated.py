@@ -216,7 +216,7 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
         amount for field, amount in base.beside.items() if field != "searches_limit"
     ):
         raise PriceError(
-            "nothing is above zero: a free model cannot be told from a forgotten price"
+            "every price is 0: a free model cannot be distinguished from a missing price"
         )
     rates = {row.tier: overlay_rates(kinds, row.kinds) for row in others if not row.above}
     schedules = [
@@ -277,7 +277,7 @@ def _day(text: str) -> date:
             return date.fromisoformat(text)
     except ValueError as error:
         raise PriceError(f"`{text}`: {error}") from None
-    raise PriceError(f"`{text}` is not a day like 2026-11-01")
+    raise PriceError(f"`{text}` is not a date such as 2026-11-01")
 
 
 def _start_us(day: date) -> int:

@@ -186,7 +186,7 @@ def import_approved(
         again = plan(_read_stored(connection), at_us)
         if approved(again) != approved(seen):
             raise BookMovedError(
-                "the price book was changed in the meantime: review the changes again"
+                "the price book has changed since the review: review the changes again"
             )
         _store(connection, again.changes.rows, stamp, at_us, book=again.book)
         return again

@@ -116,7 +116,7 @@ def test_a_server_of_tgi_that_answered_nothing_has_an_empty_page():
 
 @pytest.mark.parametrize("dialect", sorted(OTHERS - {"tgi"}))
 def test_a_page_of_somebody_else_is_refused_by_a_named_dialect(dialect):
-    with pytest.raises(ProbeFailed, match="nothing that begins with"):
+    with pytest.raises(ProbeFailed, match="no metric that begins with"):
         parse("vllm:num_requests_running 3\n", dialect)
 
 

@@ -88,3 +88,14 @@ def test_an_old_rate_says_so() -> None:
     currency = Currency("EUR", Fraction(9, 10), date(2026, 11, 2), "ECB", "fay")
     assert of_rate(currency, date(2026, 11, 9)) == "0.9 a dollar on 02 Nov 2026, says ECB"
     assert "**8 days old**: enter a newer rate" in of_rate(currency, date(2026, 11, 10))
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"),
+    [("1070000", "1,070,000"), ("89500.25", "89,500.25"), ("0.306612", "0.306612"),
+     ("156.1234", "156.1234")],
+)  # fmt: skip
+def test_a_rate_is_shown_in_all_its_digits(rate, shown) -> None:
+    """Red before: 1,070,000 rials a dollar were `1.07e+06`, and 156.1234 lost its last digit."""
+    currency = Currency("IRR", Fraction(rate), date(2026, 11, 2), "ECB", "ann")
+    assert of_rate(currency, date(2026, 11, 3)).startswith(f"{shown} a dollar on")

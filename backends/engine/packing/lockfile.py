@@ -87,4 +87,4 @@ def applies(marker: str, target: WheelPlatform) -> bool:
     try:
         return Marker(marker).evaluate(known, context="requirement")
     except (InvalidMarker, UndefinedEnvironmentName) as error:
-        raise InstallError(f"a lock's condition is not understood: {marker}") from error
+        raise InstallError(f"a lock file has an unsupported marker: {marker}") from error

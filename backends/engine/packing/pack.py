@@ -60,11 +60,11 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
     Fetched files are kept until the bundle is complete, so that a failed run can be repeated.
     """
     if request.out.exists() and not request.out.is_dir():
-        raise InstallError(f"{request.out} is a file: name a folder, or one that is to be made")
+        raise InstallError(f"{request.out} is a file: name a folder, which may be new")
     model = _model_files(request.model)
     pip = find_pip()
     if pip is None:
-        raise InstallError("pip is needed to fetch wheels: apt-get install python3-pip")
+        raise InstallError("pip is needed to fetch wheels: run `apt-get install python3-pip`")
     source = wheels.WheelSource(pip, request.find_links)
     work = request.out.with_name(request.out.name + ".fetched")
     locks = request.locks or lock_folder(request.flavour)
@@ -129,7 +129,7 @@ def driver_of(engine: list[LockedPackage]) -> int:
             major = package.version.partition(".")[0]
             if major in DRIVERS:
                 return DRIVERS[major]
-            raise InstallError(f"CUDA {package.version}: its oldest driver is not known here")
+            raise InstallError(f"CUDA {package.version}: its minimum driver version is unknown")
     raise InstallError("the locked set holds no CUDA runtime: pack with --flavour cpu")
 
 
@@ -148,7 +148,7 @@ def _model_files(model: Path | None) -> list[tuple[str, Path]]:
         return []
     folder = model.resolve()
     if not (folder / "config.json").is_file():
-        raise InstallError(f"--model {model}: no model's folder, it has no config.json")
+        raise InstallError(f"--model {model}: not a model folder, config.json is missing")
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return [(f"models/{folder.name}/{path.relative_to(folder).as_posix()}", path) for path in files]
 
@@ -162,4 +162,4 @@ def _pip_wheel(folder: Path) -> Path:
     bundled = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
     for wheel in (*bundled.glob("pip-*.whl"), *Path("/usr/share/python-wheels").glob("pip-*.whl")):
         return Path(shutil.copy(wheel, folder))
-    raise InstallError("this Python brings no wheel of pip: apt-get install python3-pip-whl")
+    raise InstallError("this Python bundles no wheel of pip: run `apt-get install python3-pip-whl`")

@@ -85,7 +85,9 @@ def write_bundle(
         (folder / unpack.MANIFEST).write_bytes(text)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise InstallError(f"the disk of {folder} is full: make room, run it again") from error
+            raise InstallError(
+                f"the disk of {folder} is full: free space, then repeat the command"
+            ) from error
         raise InstallError(f"{error.filename or folder}: {error.strerror}") from error
     return PackedBundle(folder, len(entries), total, len(writer.parts), sha256)
 

@@ -44,7 +44,9 @@ def unpack(
         install(manifest, to, say)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UnpackError(f"the disk of {to} is full: make room, then run it again") from error
+            raise UnpackError(
+                f"the disk of {to} is full: free space, then repeat the command"
+            ) from error
         raise UnpackError(f"{error.filename or to}: {error.strerror}") from error
     return manifest
 
@@ -66,18 +68,18 @@ def read_manifest(bundle: Path, sha256: str = "") -> dict[str, Any]:
             int(entry["size"]), str(entry["sha256"])
         for part in manifest["parts"]:
             if PurePosixPath(part["name"]).name != part["name"]:
-                raise UnpackError(f"{path}: {part['name']!r} is not a name of a part")
+                raise UnpackError(f"{path}: {part['name']!r} is not a valid part name")
             int(part["size"]), str(part["sha256"])
     except FileNotFoundError as error:
         raise UnpackError(
-            f"{path} is missing: packing did not end, or it was not copied"
+            f"{path} is missing: packing was interrupted, or the file was not copied"
         ) from error
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UnpackError(f"{path} cannot be read: {error}: copy it again") from error
     if manifest.get("format") != FORMAT:
         raise UnpackError(f"{path} has format {manifest.get('format')}, this reads {FORMAT}")
     if sha256 and hashlib.sha256(text).hexdigest() != sha256:
-        raise UnpackError(f"{path} is not the one that was packed: copy it again")
+        raise UnpackError(f"{path} differs from the packed file: copy it again")
     return manifest
 
 
@@ -150,7 +152,7 @@ def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
     if lost:
         names = "\n  ".join(f"{name} {why}" for name, why in sorted(lost.items()))
         raise UnpackError(
-            f"parts are missing in {bundle}: copy them there, run it again\n  {names}"
+            f"parts are missing in {bundle}: copy them, then repeat the command\n  {names}"
         )
 
 
@@ -313,7 +315,7 @@ def _run(command: list[str], environ: dict[str, str], say: Say) -> None:
     if process.returncode:
         told = "\n".join(tail)
         full = "No space left" in told
-        advice = "the disk is full: make room, then run it again\n" if full else ""
+        advice = "the disk is full: free space, then repeat the command\n" if full else ""
         raise UnpackError(f"{advice}{Path(command[0]).name} failed:\n{told}")
 
 

@@ -50,7 +50,7 @@ def fetch(
         wheel = find_wheel(wanted_value, folder)
         if wheel is None:
             raise InstallError(
-                f"{wanted_value.name} {wanted_value.version} came with another hash than its lock's"
+                f"{wanted_value.name} {wanted_value.version} has another hash than in its lock file"
             )
         wheels.append(wheel)
     return wheels
@@ -129,4 +129,4 @@ def _download(
         words = "the disk is full: make room, what came is kept and the same command goes on"
         raise InstallError(f"{words}\n{tail.splitlines()[-1]}")
     if code != 0:
-        raise InstallError(f"wheels could not be fetched; what came is kept\n{tail}")
+        raise InstallError(f"wheels could not be fetched; downloaded wheels are kept\n{tail}")

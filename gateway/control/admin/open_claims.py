@@ -1,5 +1,6 @@
 """Operations on claims: provider bills beyond the booked cost, and waivers of them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from gateway.auth import APPLY, INVOICES
 from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
 from ledger.budgets.open_claims import (
+    BILLED,
     WAIVED,
     BudgetClaim,
     Resolution,
@@ -62,7 +64,7 @@ def claims_list(place: OperationContext, given: ListClaimsInput) -> dict[str, An
 def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, Any]:
     """Waive all named claims or none. Claims stay in the ledger; each waiver is recorded.
 
-    A claim that was already waived does not change.
+    A claim that was already waived does not change. One that a posted bill has is owed.
     """
     named = dict.fromkeys(sorted(given.attempts), 0)
     with place.ledger.begin() as connection:
@@ -72,6 +74,7 @@ def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, 
         if missing:
             words = f"no claim of attempt {min(missing)}; `breakeven invoices claims`"
             raise OperationRefused(words, param="attempts")
+        _refuse_billed(known)
         waived = [claim for claim in known if claim.resolution != WAIVED]
         resolution = Resolution(WAIVED, place.now_us, place.by)
         resolve_claims(connection, {claim.attempt_id: 0 for claim in waived}, resolution)
@@ -79,6 +82,18 @@ def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, 
             enter(connection, _waiver(claim, resolution))
     counted = sum(claim.counted_pusd for claim in waived)
     return {"claims": len(waived), "no_longer_counted_pusd": counted, "by": place.by}
+
+
+def _refuse_billed(known: Sequence[BudgetClaim]) -> None:
+    """Refuse to waive what the provider billed: the budgets of its team would hide paid money."""
+    billed = [claim for claim in known if claim.resolution == BILLED and claim.counted_pusd]
+    if billed:
+        words = (
+            f"a posted bill has ${usd_exact(billed[0].counted_pusd)} of the claim of attempt "
+            f"{billed[0].attempt_id}: if it is not owed, post the provider's corrected bill "
+            "(`breakeven invoices post NUMBER --replaces`), which settles the claim anew"
+        )
+        raise OperationRefused(words, param="attempts")
 
 
 def _waiver(claim: BudgetClaim, resolution: Resolution) -> ManualEntry:

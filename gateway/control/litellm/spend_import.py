@@ -52,7 +52,7 @@ def spend_days(source: SourceDatabase, connection: Connection) -> list[SpendDay]
         except ValueError:
             is_day = False
         if not is_day:
-            raise SourceError(f"daily spend: `{day}` is not a day like 2026-11-01: correct it")
+            raise SourceError(f"daily spend: `{day}` is not a date such as 2026-11-01: correct it")
     return [
         SpendDay(day, max(rows.get(day, 0), sums.get(day, 0)), sums.get(day, 0) > rows.get(day, 0))
         for day in sorted(rows.keys() | sums.keys())

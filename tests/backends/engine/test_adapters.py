@@ -93,7 +93,7 @@ def test_a_folder_with_a_comma_in_its_name_is_told_in_the_form_that_has_room_for
 
 
 def test_folders_that_are_no_adapters(tmp_path: Path):
-    with pytest.raises(BadAdapter, match="there is no directory"):
+    with pytest.raises(BadAdapter, match=r"the directory .* does not exist"):
         rank_of(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadAdapter, match=r"it has no adapter_config\.json"):
@@ -181,7 +181,7 @@ def test_those_that_fit_are_kept_and_of_the_others_is_told_why(tmp_path: Path, m
     assert kept == {"a": good}
     assert list(told) == ["b", "c"]
     assert "is not for the model" in told["b"]
-    assert "there is no directory" in told["c"]
+    assert "does not exist" in told["c"]
 
 
 def test_the_first_that_was_not_said_to_be_loaded_is_the_one_that_ended_a_start():

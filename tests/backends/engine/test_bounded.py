@@ -42,8 +42,11 @@ async def test_an_answer_without_an_end_is_given_up():
         (httpx.Response(200, json=[1]), "lists no models"),
         (httpx.Response(200, json={"data": [{"id": 3}]}), "lists no models"),
         (httpx.Response(200, json={"data": []}), "lists no models"),
-        (httpx.Response(401, json={"data": [{"id": "m"}]}), "answers 401"),
-        (httpx.Response(200, json={"data": [{"id": "m\x1b[31m"}]}), r"printed, 'm\\x1b\[31m'"),
+        (httpx.Response(401, json={"data": [{"id": "m"}]}), "returned 401"),
+        (
+            httpx.Response(200, json={"data": [{"id": "m\x1b[31m"}]}),
+            r"'m\\x1b\[31m' has unprintable",
+        ),
     ],
 )
 async def test_what_is_no_list_of_models_is_said(answer, said):

@@ -62,7 +62,7 @@ async def test_what_is_refused_is_not_asked_again():
 
 
 async def test_a_side_that_fails_says_with_what():
-    with pytest.raises(NoAnswer, match="said 401"):
+    with pytest.raises(NoAnswer, match="returned 401"):
         await side(lambda _: httpx.Response(401, json={"error": "no key"})).answer(MESSAGES)
     asked: list[int] = []
 

@@ -31,8 +31,8 @@ def test_prompts_are_messages_or_one_message(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("{", "line 2: no JSON"), ({"text": "x"}, "line 2: neither"), ({"messages": []}, "neither"),
-     ([], "neither")],
+    [("{", "line 2: not JSON"), ({"text": "x"}, "line 2: `messages` or `prompt` is required"),
+     ({"messages": []}, "is required"), ([], "is required")],
 )  # fmt: skip
 def test_a_line_that_asks_nothing_is_named(tmp_path, line, words):
     with pytest.raises(BadPrompts, match=words):
@@ -40,7 +40,7 @@ def test_a_line_that_asks_nothing_is_named(tmp_path, line, words):
 
 
 def test_no_prompts_are_no_evaluation(tmp_path):
-    with pytest.raises(BadPrompts, match="holds no prompt"):
+    with pytest.raises(BadPrompts, match="has no prompts"):
         read(write(tmp_path / "p.jsonl", ""))
     with pytest.raises(BadPrompts, match="cannot be read"):
         read(tmp_path / "nowhere.jsonl")
@@ -63,7 +63,8 @@ async def test_a_python_file_checks_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [("false", "ended with 1"), ("/no/such/command", "does not start")]
+    ("words", "said"),
+    [("false", "exited with status 1"), ("/no/such/command", "cannot be started")],
 )
 async def test_a_checker_that_fails_is_told(words, said):
     with pytest.raises(CheckFailed, match=said):
@@ -83,7 +84,7 @@ def test_no_words_are_no_checker():
 
 @pytest.mark.parametrize("said", ["nan", "inf", "-inf"])
 async def test_a_score_that_is_no_number_is_none(said):
-    with pytest.raises(CheckFailed, match="said no number"):
+    with pytest.raises(CheckFailed, match="printed no number"):
         await Checker.of(f"echo {said}").score(Prompt("k", LINE), "x")
 
 
@@ -98,5 +99,5 @@ def test_a_prompt_may_hold_line_breaks_that_are_no_newline(tmp_path):
 def test_a_line_nested_too_deep_is_told(tmp_path):
     file = tmp_path / "prompts.jsonl"
     file.write_text("[" * 200_000)
-    with pytest.raises(BadPrompts, match="line 1: no JSON"):
+    with pytest.raises(BadPrompts, match="line 1: not JSON"):
         read(file)

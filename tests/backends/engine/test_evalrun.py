@@ -145,7 +145,7 @@ async def test_what_is_kept_is_not_asked_again_and_faults_leave_a_prompt_open(
     toys[1].broken = True
     log = WorkLog(tmp_path / "work.jsonl", {})
     faults = await evalrun.evaluate(asked, (first, [second]), log, lambda _: None)
-    assert "said 401" in faults["b"]
+    assert "returned 401" in faults["b"]
     assert evalrun.items(asked, (first, second), log)[2] == len(PROMPTS)
     before = toys[0].asked
     toys[1].broken = False
@@ -191,7 +191,7 @@ def test_subjects_are_addresses_or_models(tmp_path):
     assert again.mark != made.mark, "another model in the same place is another subject"
     assert subject("http://a/v1#m=1") == EvalSubject("v1#m=1", "http://a/v1#m=1", "http://a/v1#m=1")
     assert subject("near=http://a/v1").name == "near"
-    with pytest.raises(ValueError, match="runs already"):
+    with pytest.raises(ValueError, match="flags apply only to a model directory"):
         subject("http://a/v1 --flag")
-    with pytest.raises(ValueError, match="a directory with its flags"):
+    with pytest.raises(ValueError, match="name a model directory, with flags"):
         subject("")

@@ -56,5 +56,5 @@ def test_where_the_kernel_does_not_tell_proc_does(monkeypatch) -> None:
 
 def test_an_error_of_the_kernel_is_one(monkeypatch) -> None:
     monkeypatch.setattr(listeners, "_BY_FAMILY", 77)
-    with pytest.raises(OSError, match="does not tell"):
+    with pytest.raises(OSError, match="does not report"):
         listening_sockets(1)

@@ -58,26 +58,32 @@ def test_numbers_of_every_kind_are_taken(tmp_path: Path, model: Path, dtype: str
 def test_numbers_that_are_none_are_told(
     tmp_path: Path, model: Path, dtype: str, value: float
 ) -> None:
-    with pytest.raises(BadWeights, match=rf"`{A}` has numbers that are none \(NaN"):
+    with pytest.raises(BadWeights, match=rf"`{A}` has values that are NaN"):
         check(write(tmp_path / "a", PAIR, dtype, last=value), CONFIG, model)
 
 
 @pytest.mark.parametrize("dtype", ["I8", "U8", "BOOL"])
 def test_whole_numbers_are_no_factors(tmp_path: Path, model: Path, dtype: str) -> None:
-    with pytest.raises(BadWeights, match=f"`{A}` is of {dtype}, which no factor"):
+    with pytest.raises(
+        BadWeights, match=f"`{A}` has the type {dtype}, which LoRA weights cannot have"
+    ):
         check(write(tmp_path / "a", PAIR, dtype), CONFIG, model)
 
 
 @pytest.mark.parametrize(
     ("shapes", "config", "said"),
     [
-        ({}, {}, "it has no lora_A and lora_B of any module"),
-        ({A: [2, 10]}, {}, f"{LAYER} has lora_A.weight and no lora_B.weight"),
-        ({B: [6, 2]}, {}, f"{LAYER} has lora_B.weight and no lora_A.weight"),
+        ({}, {}, "no module has lora_A and lora_B"),
+        ({A: [2, 10]}, {}, f"{LAYER} has lora_A.weight but no lora_B.weight"),
+        ({B: [6, 2]}, {}, f"{LAYER} has lora_B.weight but no lora_A.weight"),
         ({A: [2, 10], B: [6, 3]}, {}, "has factors of rank 2 and 3, where its .* says 2"),
         (PAIR, {"r": 8}, "has factors of rank 2 and 2, where its configuration says 8"),
         (PAIR, {"rank_pattern": {"v_proj": 4}}, "where its configuration says 4"),
-        (PAIR, {"rank_pattern": {"(": 4}}, r"rank_pattern has '\(', which is none"),
+        (
+            PAIR,
+            {"rank_pattern": {"(": 4}},
+            r"rank_pattern has the invalid pattern '\('",
+        ),
         (PAIR | {f"{LAYER}.weight": [6, 10]}, {}, f"the weight `{LAYER}.weight`, which vLLM"),
         (PAIR | {A.replace("weight", "default.weight"): [2, 10]}, {}, "lora_A.default.weight`"),
     ],

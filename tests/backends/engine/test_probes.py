@@ -120,7 +120,7 @@ def test_tokens_at_a_time_are_those_that_had_arrived():
     ("response", "message"),
     [
         (httpx.Response(400, json={"error": "too long"}), "400 .*too long"),
-        (chunks(None, None), "carried no usage"),
+        (chunks(None, None), "has no usage"),
         (httpx.Response(200, text="data: {oops\n\n"), "JSONDecodeError"),
     ],
 )

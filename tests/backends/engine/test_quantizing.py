@@ -59,16 +59,19 @@ def without_weights(request: QuantizeRequest) -> QuantizeRequest:
 
 
 REFUSED = {
-    "no model": (lambda r: replace(r, model=r.model / "none"), "MODEL .* is no model's folder"),
+    "no model": (lambda r: replace(r, model=r.model / "none"), "MODEL .* is not a model folder"),
     "no JSON": (lambda r: write_config(r, "{"), "MODEL .* is not JSON"),
-    "a list": (lambda r: write_config(r, "[]"), "MODEL .* holds no object"),
+    "a list": (lambda r: write_config(r, "[]"), "MODEL .* must hold a JSON object"),
     "no weights": (without_weights, r"MODEL .* no \*.safetensors"),
     "quantized": (
         lambda r: write_config(r, '{"quantization_config": {"quant_method": "awq"}}'),
         r"MODEL .* quantized already \(awq\)",
     ),
     "out is there": (lambda r: replace(r, out=r.model), "OUT .* exists"),
-    "out has no folder": (lambda r: replace(r, out=r.out / "a" / "b"), "OUT .* is not a folder"),
+    "out has no folder": (
+        lambda r: replace(r, out=r.out / "a" / "b"),
+        "OUT .* is not a writable folder",
+    ),
     "no prompts": (lambda r: replace(r, prompts=None), "--method gptq .*--prompts FILE"),
     "no engine": (
         lambda r: replace(r, environment=Environment(r.out)),

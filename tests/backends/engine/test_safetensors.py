@@ -62,7 +62,7 @@ def one(dtype: str, shape: list[int], start: int, end: int) -> dict[str, object]
         ({"a": one("U8", [4], 0, 4), "b": one("U8", [4], 2, 6)}, 6, "b is 4 of U8"),
         ({"a": one("U8", [-1, -4], 0, 4)}, 4, "a is -1 x -4 of U8"),
         ({"a": one("X9", [1], 0, 1)}, 1, "a is of an unknown type, X9"),
-        ({"a": one("U8", [1], 0, 1)}, 3, "has 2 bytes that its header knows nothing of"),
+        ({"a": one("U8", [1], 0, 1)}, 3, "has 2 bytes that its header does not describe"),
     ],
 )
 def test_a_header_that_lies_is_told(tmp_path: Path, header: object, size: int, said: str):

@@ -42,7 +42,7 @@ def test_rates_stand_beside_the_data_sheet():
 def test_a_processor_has_no_data_sheet():
     document = {**PROBED, "device": {"kind": "cpu", "name": "AVX512", "torch": "2.13.0"}}
     assert all(item.ratio is None for item in torchprobe.compare_rates(document))
-    with pytest.raises(ProbeFileError, match="of a processor"):
+    with pytest.raises(ProbeFileError, match="measured on a CPU"):
         torchprobe.measured(find_gpu("H100"), document)
 
 
@@ -64,7 +64,7 @@ def test_a_number_that_no_data_sheet_states_is_left_out_of_a_plan():
 
 
 def test_a_probe_of_another_gpu_is_refused():
-    with pytest.raises(ProbeFileError, match="is of NVIDIA H100 80GB HBM3, and the plan"):
+    with pytest.raises(ProbeFileError, match="measured on NVIDIA H100 80GB HBM3, but the plan"):
         torchprobe.measured(find_gpu("H200"), PROBED)
 
 
@@ -100,7 +100,7 @@ def test_the_way_of_kv_is_read_from_ucxs_own_table(rows: int, said: str | None):
     ("text", "said"),
     [
         ("{", "is not JSON"),
-        ("[]", "holds no `engine probe`"),
+        ("[]", "has no `engine probe`"),
         ('{"breakeven_probe": 2, "device": {}}', "of format 1"),
         ('{"breakeven_probe": 1}', "names no device"),
         (None, "No such file"),
@@ -135,5 +135,5 @@ def test_the_program_is_asked_for_what_was_wanted(tmp_path: Path):
 
 @pytest.mark.parametrize("body", ["sys.exit('ImportError: no torch')", "print('nothing')"])
 def test_a_program_that_fails_is_quoted(tmp_path: Path, body: str):
-    with pytest.raises(ProbeFileError, match=r"did not end well:\n(ImportError|nothing)"):
+    with pytest.raises(ProbeFileError, match=r"the probe failed:\n(ImportError|nothing)"):
         torchprobe.measure(ProbeRequest(interpreter(tmp_path, body), "cpu"))

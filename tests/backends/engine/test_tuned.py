@@ -27,12 +27,12 @@ def test_flags_alone_are_enough(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "there is no file"),
+        (None, "does not exist"),
         ("{", "cannot be read"),
-        ("[]", "holds no profile"),
+        ("[]", "is not a profile"),
         ('{"breakeven_profile": 9, "flags": []}', "format 1"),
-        ('{"breakeven_profile": 1, "flags": "--x"}', "a list of words"),
-        ('{"breakeven_profile": 1, "flags": ["--x", 4]}', "also the numbers"),
+        ('{"breakeven_profile": 1, "flags": "--x"}', "must be a list of texts"),
+        ('{"breakeven_profile": 1, "flags": ["--x", 4]}', "write numbers in quotes"),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, said):
@@ -96,7 +96,7 @@ def test_a_profile_says_nothing_of_code_and_addresses(tmp_path, flags):
     """It is a file that travels: whoever starts an engine with it expects it to be faster."""
     path = tmp_path / "profile.json"
     path.write_text(json.dumps({"breakeven_profile": 1, "flags": flags}))
-    with pytest.raises(ProfileError, match="none of a profile's"):
+    with pytest.raises(ProfileError, match="does not belong in a profile"):
         tuned.read(path)
 
 

@@ -41,7 +41,9 @@ async def test_a_repeated_prompt_reports_its_cached_tokens(pacer):
     assert ticket.cached_tokens == 48
 
 
-async def test_an_abort_stops_the_work(pacer):
+async def test_an_abort_stops_the_work(shape):
+    # At full speed a loop that is late by a second would find all tokens made.
+    pacer = Pacer(shape, Meters("sim"), asyncio.get_running_loop(), speed=1.0)
     event = asyncio.Event()
     ticket = pacer.submit(prompt_tokens=20, output_tokens=900, hashes=(), wake=event.set)
     await event.wait()

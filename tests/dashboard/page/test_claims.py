@@ -53,4 +53,4 @@ def test_anyones_figure_is_computed_and_judged(page, tmp_path, text_of) -> None:
     assert "0.3505" in text_of(test)
     assert "Does not follow: 30 % below the claim." in text_of(test)
     test.text_input(key="own-from").set_value("0").run()
-    assert "Nothing follows: it divides by zero." in text_of(test)
+    assert "Nothing follows: the formula divides by zero." in text_of(test)

@@ -42,6 +42,31 @@ def test_the_usage_of_every_dialect_is_added_up_as_clients_read_it() -> None:
     assert known.output_tokens_details.reasoning_tokens == 12
 
 
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (
+            {"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 5,
+             "output_tokens": 7, "output_tokens_details": {"thinking_tokens": 3}},
+            (105, 90, 7, 3, 112),
+        ),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 147,
+             "completion_tokens_details": {"reasoning_tokens": 40}},
+            (100, 0, 47, 40, 147),
+        ),
+    ],
+)  # fmt: skip
+def test_counts_that_stand_beside_others_are_added_to_them(usage, told) -> None:
+    """Red before: a batch of messages had fewer input tokens than of them were cached."""
+    known = ClientUsage.model_validate(counted({"usage": usage}), strict=True)
+    cached, thought = known.input_tokens_details, known.output_tokens_details
+    assert told == (
+        known.input_tokens, cached.cached_tokens, known.output_tokens, thought.reasoning_tokens,
+        known.total_tokens,
+    )  # fmt: skip
+
+
 def test_a_batch_without_answers_used_nothing() -> None:
     assert counted() == counted({"usage": {"prompt_tokens": 0}})
 

@@ -115,6 +115,15 @@ def test_busy_engines_turn_a_line_away_without_a_trace(stack, authority, monkeyp
     assert stack.chat("own", max_tokens=2).status_code == 200, "live requests go on"
 
 
+def test_a_message_that_busy_engines_turn_away_says_that_it_waits(
+    stack, authority, monkeypatch
+) -> None:
+    monkeypatch.setattr("router.idle.SHARE", 0.0)
+    answer = knock(stack, authority.sign(ticket(stack)), f"{PREFIX}/v1/messages")
+    assert (answer.status_code, answer.headers["x-breakeven-fault"]) == (503, "capacity")
+    assert "code" not in answer.json()["error"]
+
+
 @pytest.mark.parametrize("patient", [True, False])
 def test_only_engines_that_serve_by_priority_are_told_one(
     stack, authority, monkeypatch, patient: bool

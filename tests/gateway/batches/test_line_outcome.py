@@ -49,6 +49,26 @@ def test_what_was_not_tried_waits_and_never_counts(code: str) -> None:
     assert judge_outcome(claim(MOST_FAILURES), ConnectionLost(sent=False)) == LineDeferred()
 
 
+@pytest.mark.parametrize(
+    ("status", "fault", "waits"),
+    [
+        (503, "capacity", True),
+        (503, "upstream", False),
+        (503, None, False),
+        (429, "capacity", False),  # of a stage without a feasible target
+    ],
+)
+def test_a_message_that_was_not_tried_is_told_by_whose_fault_it_is(status, fault, waits) -> None:
+    body = b'{"type":"error","error":{"type":"api_error","message":"no"},"request_id":"r"}'
+    told = LineAnswer(status, "r", body, fault=fault)
+    assert isinstance(judge_outcome(claim(MOST_FAILURES), told), LineDeferred) is waits
+
+
+def test_an_overload_here_counts_as_a_try() -> None:
+    told = answer(503, "overloaded", fault="capacity")
+    assert isinstance(judge_outcome(claim(), told), LineRetry)
+
+
 def test_what_made_room_is_tried_again_and_does_not_count() -> None:
     assert judge_outcome(claim(MOST_FAILURES), answer(503, "made_room")) == LineRetry(
         1.0, failed=False

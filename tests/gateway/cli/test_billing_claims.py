@@ -16,7 +16,9 @@ from ledger.writing.repository import LedgerRepository
 NOON_US = 1_793_707_200_000_000
 USD = 10**12
 CONFIG = {
-    "providers": {"openai": {"base_url": "https://api.openai.com/v1"}},
+    "providers": {
+        "openai": {"base_url": "https://api.openai.com/v1", "billing_utc_offset": "+00:00"},
+    },
     "models": {"chat": {"targets": ["openai/gpt-4o-mini"]}},
 }
 
@@ -73,6 +75,25 @@ def test_a_waiver_is_entered_once_and_stays_its_persons(run, tmp_path) -> None:
     with open_readonly(sqlite_url(tmp_path / "ledger.db")).connect() as connection:
         (entry,) = entries(connection, "claim:")
     assert (entry.name, entry.actor, entry.says["resolution"]) == ("r1.1", "ann", "waived")
+
+
+def test_what_a_posted_bill_has_is_not_waived(run, tmp_path) -> None:
+    """Red before: the budgets of its team hid what the provider was paid."""
+    for number, billed in (("1", "5"), ("2", "2")):
+        bill = tmp_path / f"{number}.csv"
+        bill.write_text(f"date,amount\n2026-11-03,{billed}\n")
+        read = run("import", str(bill), "--provider", "openai", "--format", "csv", "--yes")
+        assert read.exit_code == 0, read.stderr
+    assert run("post", "1", "--yes").exit_code == 0
+    answer = run("waive", "r1.1", "--by", "ann")
+    assert answer.exit_code == 1
+    assert "a posted bill has $1.000000000000 of the claim of attempt r1.1" in answer.stderr
+    (claim,) = json.loads(run("claims", "--all", "--json").stdout)
+    assert (claim["resolution"], float(claim["counted_usd"])) == ("billed", 1)
+    assert run("post", "2", "--replaces", "--yes").exit_code == 0
+    (claim,) = json.loads(run("claims", "--json").stdout)
+    assert claim["resolution"] is None  # a later bill may still have it
+    assert run("waive", "r1.1", "--by", "ann").exit_code == 0
 
 
 def test_a_name_without_a_claim_is_refused(run) -> None:

@@ -101,7 +101,7 @@ def test_a_checker_that_was_edited_is_another(words, tmp_path):
     check.write_text("#!/bin/sh\necho 1\n")
     answer = evaluate(*words, *more)
     assert answer.exit_code == 1
-    assert "is of other work (checker_digest differ)" in answer.stderr
+    assert "belongs to other work (checker_digest differ)" in answer.stderr
 
 
 def test_a_second_evaluation_into_one_log_is_refused(words, tmp_path):
@@ -116,7 +116,7 @@ def test_a_second_evaluation_into_one_log_is_refused(words, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "is of other work (hardware, prompts"),
+        ((), "belongs to other work (hardware, prompts"),
         (("--risk", "none"), "no risk class is named none"),
         (("--prompts", "/nowhere"), "cannot be read"),
         (("--api-key-env", "NO_SUCH_KEY"), "has no NO_SUCH_KEY"),

@@ -64,7 +64,7 @@ def test_what_is_kept_is_a_table(known):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--users", 8), "is of other work (climb differ)"),
+        (("--users", 8), "belongs to other work (climb differ)"),
         (("--only", "faster"), "no rung is named 'faster'"),
         (("--engine", "nowhere"), "breakeven engine install"),
         (("--gpus", 99), "--gpus 99: engines here see"),

@@ -22,7 +22,7 @@ def run(*words: object):
         (["--part-size", "10K"], "a size of at least 2M, such as 60M or 4G"),
         (["--python", "3.9"], "the engine's set is for 3.11, 3.12, 3.13, 3.14"),
         (["--glibc", "new"], "--glibc new: a version such as 2.34"),
-        (["--model", "nowhere"], "no model's folder, it has no config.json"),
+        (["--model", "nowhere"], "not a model folder, config.json is missing"),
     ],
 )
 def test_a_slip_is_told_before_anything_is_fetched(tmp_path: Path, words: list[str], said: str):
@@ -63,7 +63,7 @@ def test_a_stopped_packing_says_how_it_goes_on(tmp_path: Path, monkeypatch):
 def test_a_bundle_that_is_none_is_told(tmp_path: Path):
     answer = run("unpack", tmp_path, "--to", tmp_path / "there")
     assert answer.exit_code == 1
-    assert "packing did not end, or it was not copied" in " ".join(answer.output.split())
+    assert "packing was interrupted, or the file was not copied" in " ".join(answer.output.split())
 
 
 def test_a_bundle_for_another_python_is_told(tmp_path: Path):

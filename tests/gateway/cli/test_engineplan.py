@@ -84,7 +84,7 @@ def test_a_plan_has_formats_layouts_drafts_and_mixed_gpus(model, engine):
     assert "--pipeline-parallel-size 2" in staged.stdout
     missing = engine("plan", model, "--gpu", "H100", "--draft", model / "nowhere")
     assert missing.exit_code == 1
-    assert "is not there" in missing.stderr
+    assert "does not exist" in missing.stderr
 
 
 def test_list_and_plan_say_which_rate_is_measured(model, engine):
@@ -127,7 +127,7 @@ def test_an_unknown_gpu_is_answered_with_the_known_ones(model, engine):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere is not there")],
+    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere does not exist")],
 )
 def test_what_cannot_be_planned_is_told(model, change, said, engine):
     answer = engine("plan", model / change.get("folder", "."), "--gpu", change.get("gpu", "H200"))
@@ -181,7 +181,7 @@ def test_flags_can_be_pasted_into_a_shell(model, tmp_path, engine):
 def test_what_is_named_in_a_models_place_is_told_in_a_line(model, tmp_path, engine):
     (tmp_path / "tiny.gguf").write_bytes(b"GGUF" + bytes(64))
     (tmp_path / "list.json").write_text('{"model_type": ["llama"]}')
-    for named, said in (("tiny.gguf", "is GGUF, from which nothing is planned"),
+    for named, said in (("tiny.gguf", "is GGUF, which cannot be planned"),
                         ("list.json", "models of the type `['llama']` cannot be")):  # fmt: skip
         answer = engine("plan", tmp_path / named, "--gpu", "H200")
         assert answer.exit_code == 1

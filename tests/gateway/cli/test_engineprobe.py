@@ -90,7 +90,7 @@ def test_a_plan_takes_what_was_measured_and_says_so(engine, tmp_path):
     assert "engine probe" not in known["bandwidth"]["formula"]
     wrong = invoke("plan", tmp_path, "--gpu", "H100", "--probe", out)
     assert wrong.exit_code == 1
-    assert "is of NVIDIA H200, and the plan is for H100" in wrong.stderr
+    assert "measured on NVIDIA H200, but the plan is for H100" in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_the_profiler_is_stopped_where_the_load_breaks(profile, vllm):
     vllm.tokens = []
     answer = profile("--users", "1")
     assert answer.exit_code == 1
-    assert "carried no usage" in answer.stderr
+    assert "has no usage" in answer.stderr
     assert vllm.asked == ["/start_profile", "/v1/completions", "/stop_profile"]
 
 

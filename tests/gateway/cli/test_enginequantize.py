@@ -56,7 +56,7 @@ def test_what_was_made_and_how_to_judge_it(words, tmp_path):
 @pytest.mark.parametrize(("more", "said"), [
     (("--method", "int3"), "--method"),
     (("--method", "awq"), "--prompts FILE"),
-    (("--method", "gptq", "--prompts", "/dev/null"), "--prompts: /dev/null holds no prompt"),
+    (("--method", "gptq", "--prompts", "/dev/null"), "--prompts: /dev/null has no prompts"),
     (("--method", "fp8", "--compressor", "/nowhere"), "/nowhere has no llm-compressor"),
 ])  # fmt: skip
 def test_errors_name_the_field(words, more, said):

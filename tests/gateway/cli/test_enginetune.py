@@ -88,14 +88,14 @@ def test_what_dollars_were_asked_for_is_not_mixed_with_other_dollars(words, ends
         assert "has not ended" in tune(*cost, "3.5").stdout
     answer = tune(*cost, "7")
     assert answer.exit_code == 1
-    assert "is of other work (usd_per_hour differ)" in answer.stderr
+    assert "belongs to other work (usd_per_hour differ)" in answer.stderr
 
 
 def test_a_model_that_was_changed_in_its_place_is_another(words, ends_with):
     ends_with(TuneResult(BEST, False, 3))
     assert "has not ended" in tune(*words).stdout
     (words[0] / "config.json").write_text('{"quantization_config": {}}')
-    assert "is of other work (config_sha256" in tune(*words).stderr
+    assert "belongs to other work (config_sha256" in tune(*words).stderr
 
 
 def test_a_second_search_beside_the_first_is_refused(words, ends_with, tmp_path):
@@ -156,10 +156,10 @@ def test_a_comparison_that_failed_says_why_and_writes_none(words, ends_with, tmp
     [
         (("--objective", "joy"), "no objective is named joy; there are ttft, tpot"),
         (("--objective", "cost"), "--usd-per-hour 3.50"),
-        (("--only", "colour"), "no dimension is named colour"),
-        (("--compare", "colour=red"), "--compare: no dimension is named colour; there are"),
-        (("--compare", "kv=red"), "--compare: kv is one of default, fp8, not red"),
-        (("--compare", "kv"), "--compare: kv is one of default, fp8, not "),
+        (("--only", "colour"), "unknown dimension colour"),
+        (("--compare", "colour=red"), "--compare: unknown dimension colour; known are"),
+        (("--compare", "kv=red"), "--compare: kv must be one of default, fp8; got red"),
+        (("--compare", "kv"), "--compare: kv must be one of default, fp8; got "),
         (("--compare", "kv=default"), "--compare: these are vLLM's defaults"),
         (("--engine", "nowhere"), "breakeven engine install"),
         (

@@ -66,6 +66,9 @@ def test_every_kind_of_scope_is_possible():
         ("tag:app=" + "x" * 257, "no tag has a name or value longer than 256"),
         ("model:*", "`model:*` would limit no key: budgets for each exist for `team:*`"),
         ("tag:*", "`tag:*` would limit no key"),
+        ("tag:*=x", "`tag:*=x` would limit no key: write `tag:NAME`"),
+        ("tag:*=*", "`tag:*=*` would limit no key"),
+        ("tag:run=", "`tag:run=` would limit no key"),
         ("key:first", "a key's scope is its id of 16 digits"),
     ],
 )
@@ -82,6 +85,18 @@ def test_an_alias_that_leads_nowhere_has_its_own_fault():
 def test_an_unknown_time_zone_is_said():
     (fault,) = found([{"scope": "global", "timezone": "Mars/Olympus"}])
     assert fault.startswith("f: budgets[0].timezone: `Mars/Olympus` is not an IANA time zone")
+
+
+@pytest.mark.parametrize("zone", ["localtime", "Factory", "posixrules", "right/Europe/Berlin"])
+def test_a_zone_of_no_place_is_said(zone):
+    """Each machine has another `localtime`: two hosts would count in different windows."""
+    (fault,) = found([{"scope": "global", "timezone": zone}])
+    assert fault == (
+        f"f: budgets[0].timezone: `{zone}` is no zone of a place: write an IANA zone such as "
+        "Europe/Berlin, or UTC"
+    )
+    (of_all,) = check_windows(Settings.model_validate({"timezone": zone}))
+    assert of_all.place == ("timezone",)
 
 
 def test_an_unknown_zone_of_the_organisation_is_said_once():

@@ -98,7 +98,7 @@ def test_the_sound_file_has_no_faults():
         ("openai: {", "opnai: {", "whose address is known; did you mean `openai`"),
         ("http://10.0.0.5:8080/v1", "10.0.0.5:8080", "pools.b.engine.endpoints[0]: not an http(s)"),
         ("http://10.0.0.6:8000/v1", "nonsense", "providers.own.base_url: not an http(s)"),
-        ("http://10.0.0.6:8000/v1", "http://me:secret@x/v1", "carries no credentials"),
+        ("http://10.0.0.6:8000/v1", "http://me:secret@x/v1", "must not have credentials"),
         ("http://10.0.0.6:8000/v1", "http://x:999999/v1", "providers.own.base_url: "),
         ("http://10.0.0.6:8000/v1", "http://169.254.169.254/v1",
          "providers.own.base_url: `http://169.254.169.254/v1` is where machines keep their"),

@@ -147,6 +147,32 @@ def test_speech_and_pictures_have_no_less_than_anybody_makes(
     assert used(made, outcome)[2] is disputed
 
 
+@pytest.mark.parametrize(
+    ("kind", "extent", "usage", "least"),
+    [
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 1, "output_tokens": 900},
+         {"input": 40, "output": 900, "audio_output": 900, "characters": 200}),
+        (RequestKind.SPEECH, "spoken",
+         {"input_tokens": 1, "output_tokens": 900, "output_tokens_details": {
+             "audio_tokens": 2, "reasoning_tokens": 898}},
+         {"input": 40, "output": 903, "audio_output": 5, "reasoning": 898, "characters": 200}),
+        (RequestKind.IMAGE_GENERATION, "pictured",
+         {"input_tokens": 1, "output_tokens": 2100, "generated_images": 2},
+         {"input": 160, "output": 2100, "image_output": 2100, "pictures": 2}),
+        (RequestKind.TRANSCRIPTION, "heard", {"input_tokens": 4, "output_tokens": 99},
+         {"audio_input": 20, "output": 99, "audio_ms": 2000}),
+    ],
+)  # fmt: skip
+def test_a_count_that_is_too_low_takes_no_other_count_away(kind, extent, usage, least) -> None:
+    """Red before: 900 tokens of sound were booked as five, and nothing was claimed."""
+    extents = {"spoken": SPOKEN, "pictured": PICTURED, "heard": SOUND}
+    texts = {"input": "word " * 300, "prompt": "word " * 300}
+    made = attempt(BY_TOKENS, kind, extent=extents[extent], **texts)
+    tokens, basis, disputed = used(made, ended(usage))
+    assert (tokens, disputed) == (TokenCounts(**least), True)
+    assert basis != "reported"
+
+
 def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -> None:
     gone = AttemptOutcome("client_gone", 499, usage=COUNTED, said_bytes=20)
     assert used(attempt(BY_TOKENS), gone)[1:] == ("bound", False)
@@ -262,6 +288,51 @@ def test_what_flowed_until_its_target_stopped_is_booked_at_what_came(
         outcome = replace(outcome, error=UpstreamBroken.kind)
     tokens, basis, _ = used(made, outcome)
     assert (tokens.output, basis) == (output, "estimated" if output == 15 else "bound")
+
+
+@pytest.mark.parametrize("usage", [None, {"input_tokens": 40, "total_tokens": 40}])
+@pytest.mark.parametrize(
+    ("kind", "extent", "read"),
+    [
+        (RequestKind.IMAGE_GENERATION, PICTURED, {"input": 40}),
+        (RequestKind.IMAGE_EDIT, PICTURED, {"input": 40}),
+        (RequestKind.SPEECH, SPOKEN, {"input": 40, "characters": 200}),
+    ],
+)
+def test_a_failure_that_its_target_told_made_no_picture_and_no_sound(
+    kind, extent, read, usage
+) -> None:
+    """Red before: a 500 was booked as whole pictures, at the dearest form that was open."""
+    outcome = AttemptOutcome("upstream_error", 500, usage=usage, error=ServerError.kind)
+    made = attempt(BY_TOKENS, kind, extent=extent)
+    tokens, _, disputed = used(made, outcome)
+    known = read if usage is None else {"input": 40}
+    assert (tokens, disputed) == (TokenCounts(**known), False)
+    shown = replace(outcome, shown=True, usage=None)
+    assert used(made, shown)[0].output == KINDS[kind].units.estimate(made.request, 0).output
+
+
+@pytest.mark.parametrize(
+    ("name", "usage", "lasts_ms", "basis"),
+    [
+        ("groq/whisper", DURATION, 10_000, "reported"),
+        ("groq/whisper", {"type": "duration", "seconds": 12}, 12_000, "reported"),
+        ("groq/whisper", None, 10_000, "estimated"),
+        ("groqish/whisper", DURATION, 3000, "reported"),
+    ],
+)
+def test_a_short_sound_is_booked_as_the_length_that_its_provider_bills(
+    name, usage, lasts_ms, basis
+) -> None:
+    """Red before: Groq bills ten seconds at least, and three were booked."""
+    made = attempt(SECONDS)
+    made.price = msgspec.structs.replace(made.price, name=name)
+    assert used(made, ended(usage)) == (TokenCounts(
+        audio_ms=lasts_ms, audio_input=0 if usage else 20, output=0 if usage else 5
+    ), basis, False)  # fmt: skip
+    assert used(made, ended(status="rejected", billable=False))[0] == TokenCounts()
+    made.own = True
+    assert used(made, ended(DURATION))[0].audio_ms == 3000
 
 
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:

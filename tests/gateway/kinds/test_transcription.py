@@ -56,6 +56,19 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
     assert checked > 250  # the control: prices by seconds are among them
 
 
+def test_the_least_length_that_is_billed_is_in_bound_and_cost() -> None:
+    """Red before: a second at Groq was held as two, and is billed as ten."""
+    lasts = RequestUnits(longest=0.0, audio_ms=1000, audio_ms_bound=2000, audio_known=True)
+    short = replace(SOUND, extent=lasts, max_tokens=0, prompt_tokens=0, prompt_tokens_bound=0)
+    terms, units = PriceTerms(rates_from({"input": 0, "output": 0}), second_pusd=7), SPEC.units
+    groq, other = (Price(1, name, "b", 0, terms) for name in ("groq/whisper", "a/b"))
+    assert [units.bound_pusd(price, short, 0) for price in (groq, other)] == [70, 14]
+    counted = TokenCounts(audio_ms=1000)
+    assert [units.cost_pusd(counted, price, short) for price in (groq, other)] == [70, 7]
+    by_tokens = Price(1, "groq/x", "b", 0, PriceTerms(rates_from({"input": 1, "output": 1})))
+    assert units.cost_pusd(counted, by_tokens, short) == 0
+
+
 def test_a_surcharge_is_in_the_bound() -> None:
     terms = PriceTerms(rates_from({"input": 0, "output": 0}), uplift_ppm=100_001, second_pusd=7)
     price = Price(1, "a/b", "test", 0, terms)

@@ -31,5 +31,5 @@ def test_tokens_per_pass_is_the_expected_run_of_accepted_drafts(a: Fraction, k: 
 
 
 def test_acceptance_is_a_probability() -> None:
-    with pytest.raises(ValueError, match="probability"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         inference.tokens_per_pass(acceptance=Fraction(3, 2), drafted=4)

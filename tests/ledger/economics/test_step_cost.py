@@ -87,7 +87,7 @@ def test_the_capacity_that_explains_what_overflowed() -> None:
     loads = [0, 50, 200, 100]
     found = {spilled: explaining_capacity(loads, spilled) for spilled in (0, 40, 100, 101, 350)}
     assert found == {0: 200, 40: 160, 100: 100, 101: Fraction(199, 2), 350: 0}
-    with pytest.raises(ValueError, match="part of the load"):
+    with pytest.raises(ValueError, match="not exceed the load"):
         explaining_capacity(loads, 351)
 
 

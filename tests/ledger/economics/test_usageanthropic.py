@@ -103,7 +103,7 @@ def test_each_kind_of_token_has_its_price(kind: str, window: str, times: float) 
         (report(result(), end="9999-12-31T23:59:59-12:00"), "outside of the years"),
         (table(row(day="Monday")), "line 2: `usage_date_utc`: 'Monday' is not a date"),
         (table(row()).replace(b"usage_output_tokens", b"x"), "no column `usage_output_tokens`"),
-        (report(), "it has no row with tokens"),
+        (report(), "the file has no row with tokens"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(data: bytes, told: str) -> None:

@@ -76,6 +76,7 @@ def test_every_change_raises_the_generation(engine):
         {"tags": (("app", "a\0b"),)},
         {"tags": (("a\nb", "web"),)},
         {"tags": (("a=b", "web"),)},
+        {"tags": (("*", "web"),)},
     ],
 )
 def test_faulty_specifications_are_refused(engine, changes):

@@ -137,9 +137,9 @@ def test_float_noise_is_rounded():
     ("fields", "why"),
     [
         ({"input_cost_per_token": Decimal("1.5E-13")}, "finer"),
-        ({"input_cost_per_token": Decimal("-1E-6")}, "no price"),
-        ({"input_cost_per_token": "3e-06"}, "no price"),
-        ({"input_cost_per_token": True}, "no price"),
+        ({"input_cost_per_token": Decimal("-1E-6")}, "which is not a price"),
+        ({"input_cost_per_token": "3e-06"}, "which is not a price"),
+        ({"input_cost_per_token": True}, "which is not a price"),
         ({"output_cost_per_token": 0}, "output has no price"),
         ({"output_cost_per_token": None}, "output has no price"),
         ({"input_cost_per_token": 0}, "must be priced"),

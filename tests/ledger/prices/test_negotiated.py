@@ -101,9 +101,9 @@ def test_every_fault_is_told_at_once():
         "line 2, column `above_tokens`: `2k` is not a whole number of tokens, such as 200000",
         f"line 3, column `input_usd_per_million`: `x` {NO_NUMBER}",
         "line 3, column `name`: is empty",
-        "line 3, column `from`: `01/11/2026` is not a day like 2026-11-01",
+        "line 3, column `from`: `01/11/2026` is not a date such as 2026-11-01",
         f"line 3, column `until`: `2026-02-30`: {no_day.value}",
-        "line 4, column `source_date`: `yesterday` is not a day like 2026-11-01",
+        "line 4, column `source_date`: `yesterday` is not a date such as 2026-11-01",
     ]
 
 
@@ -131,8 +131,8 @@ def test_columns(head, words):
         ("a/b,batch,,1,,2", "line 2: `a/b` has no row of the standard tier"),
         ("a/b,,,1,,2\na/b,standard,,1,,2", "line 3: `a/b` has two standard rows"),
         ("a/b,,,1,,", "line 2: both `input` and `output` must be priced"),
-        ("a/b,,,0,,0", ("line 2: nothing is above zero: a free model cannot be told from a "
-         "forgotten price")),
+        ("a/b,,,0,,0", ("line 2: every price is 0: a free model cannot be distinguished "
+         "from a missing price")),
         ("ab,,,1,,2", "line 2: the name must be `provider/model`"),
         ("a/b,,,1,,2\na/b,flex,5,1,,2", "line 2: tier `flex` has no rates for short prompts"),
         ("a/b,,,1,,2\na/b,flex,,1,,2\na/b,flex,,1,,2",

@@ -49,7 +49,9 @@ def test_a_missing_part_is_named_and_the_rest_goes_on_with_it(bundle: Path, tmp_
     manifest = read_manifest(bundle)
     assert len(manifest["parts"]) > 3
     (bundle / "part.002").rename(tmp_path / "kept")
-    with pytest.raises(UnpackError, match=r"copy them there, run it again\n  part.002 is missing$"):
+    with pytest.raises(
+        UnpackError, match=r"copy them, then repeat the command\n  part.002 is missing$"
+    ):
         extract(bundle, manifest, tmp_path / "there", quiet)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "there").rglob("*.whl")}
     assert before  # files of other parts are there already
@@ -101,7 +103,9 @@ def test_a_disk_that_fills_meanwhile_is_said(bundle, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path))
 
     monkeypatch.setattr(module, "_extract_file", full)
-    with pytest.raises(UnpackError, match=r"the disk of .* is full: make room, then run it again"):
+    with pytest.raises(
+        UnpackError, match=r"the disk of .* is full: free space, then repeat the command"
+    ):
         unpack(bundle, tmp_path / "there", quiet, gpu=False)
 
 
@@ -142,7 +146,7 @@ def test_an_old_driver_is_told_with_both_numbers(monkeypatch):
     [
         (lambda known: known["files"][0].update(path="../../etc/passwd"), "leads out of"),
         (lambda known: known["files"][0].update(path="/etc/passwd"), "leads out of"),
-        (lambda known: known["parts"][0].update(name="../part.000"), "is not a name of a part"),
+        (lambda known: known["parts"][0].update(name="../part.000"), "is not a valid part name"),
         (lambda known: known["files"][0].pop("sha256"), "cannot be read: 'sha256'"),
         (lambda known: known.update(format=2), "has format 2, this reads 1"),
     ],
@@ -156,10 +160,12 @@ def test_a_manifest_that_cannot_be_trusted_is_refused(bundle: Path, change, said
 
 
 def test_an_unfinished_or_other_manifest_is_told(bundle: Path):
-    with pytest.raises(UnpackError, match="not the one that was packed: copy it again"):
+    with pytest.raises(UnpackError, match="differs from the packed file: copy it again"):
         read_manifest(bundle, "0" * 64)
     (bundle / "manifest.json").unlink()
-    with pytest.raises(UnpackError, match="is missing: packing did not end, or it was not copied"):
+    with pytest.raises(
+        UnpackError, match="is missing: packing was interrupted, or the file was not copied"
+    ):
         read_manifest(bundle)
 
 

@@ -187,7 +187,7 @@ def test_rows_that_are_pruned_later_take_nothing_from_what_is_kept(
 
 def test_a_daily_sum_of_no_day_is_named(ledger, source, fill, tmp_path) -> None:
     fill("LiteLLM_DailyUserSpend", day_of(1, "yesterday", 1))
-    with pytest.raises(SourceError, match="`yesterday` is not a day"):
+    with pytest.raises(SourceError, match="`yesterday` is not a date such as"):
         survey_source(source, load_pepper(tmp_path), NOW_US)
 
 
