@@ -5,9 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.allowed_tools import allowed_tools
 from backends.base import Call
 from backends.called_functions import with_call_ids, with_object_arguments
 from backends.errors import RequestDeclined, RequestUnsendable
+from backends.litellm_shapes import find_misshapen
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
 from backends.litellm_thinking import EFFORT, fitting_effort
@@ -17,9 +19,10 @@ from backends.openai import Credentials
 # for marked content. Claude on Google has Anthropic's cache, whose writes are counted.
 _CACHES_BY_THE_HOUR: Final = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED: Final = ("messages", "tools")
+_CHAT_PATH: Final = "/chat/completions"
 # LiteLLM's function for a path, and its name for such requests.
 _FUNCTIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "/chat/completions": ("acompletion", "chat_completion"),
+    _CHAT_PATH: ("acompletion", "chat_completion"),
     "/completions": ("atext_completion", "chat_completion"),
     "/embeddings": ("aembedding", "embeddings"),
     "/images/generations": ("aimage_generation", "chat_completion"),
@@ -85,7 +88,7 @@ class AdapterArguments:
             arguments |= {
                 name: without_marks(arguments[name]) for name in _MARKED if name in arguments
             }
-        if call.path == "/chat/completions":
+        if call.path == _CHAT_PATH:
             # Otherwise LiteLLM would load tool servers and connect to them.
             arguments["_skip_mcp_handler"] = True
             # `auto` is the target's default; LiteLLM would request the expensive one from Gemini.
@@ -105,12 +108,7 @@ class AdapterArguments:
             words = "the target has no form for it. Offer them as `tools`."
             raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
         if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
-            for place, tool in enumerate(_objects(body.get("tools"))):
-                if "custom" in tool:
-                    words = "the target has tools of type `function` alone."
-                    raise call.transmission.judge(_declined(f"tools[{place}]", words))
-            if "messages" in arguments:
-                arguments["messages"] = with_object_arguments(arguments["messages"])
+            _translate(call, body, arguments)
         if supported is not None and _FUNCTIONS_MEMBER not in supported and "messages" in arguments:
             arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
@@ -127,6 +125,28 @@ class AdapterArguments:
             named = litellm.get_supported_openai_params(model, self._prefix, _FUNCTIONS[path][1])
             self._supported[model, path] = None if named is None else frozenset(named)
         return self._supported.get((model, path))
+
+
+def _translate(call: Call, body: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Tell what a provider with an API of its own is asked in the forms that LiteLLM translates.
+
+    Raises the refusal of what it fails at, which names the member.
+    """
+    fault: tuple[str, str] | None = None
+    if call.path == _CHAT_PATH:
+        fault = find_misshapen(body)
+    for place, tool in enumerate(_objects(body.get("tools"))):
+        if "custom" in tool:
+            fault = fault or (f"tools[{place}]", "the target has tools of type `function` alone.")
+    allowed = allowed_tools(body.get("tools"), body.get("tool_choice"))
+    if allowed is not None and not allowed.tools:
+        fault = fault or ("tool_choice", "names none of the functions that are offered.")
+    if fault is not None:
+        raise call.transmission.judge(_declined(*fault))
+    if allowed is not None:
+        arguments |= {"tools": allowed.tools, "tool_choice": allowed.mode}
+    if "messages" in arguments:
+        arguments["messages"] = with_object_arguments(arguments["messages"])
 
 
 def without_marks(value: Any) -> Any:

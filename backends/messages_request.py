@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from backends.allowed_tools import allowed_tools
 from backends.messages_moved import lacks_thought
 from backends.messages_turns import MARK, MessagesTurns, NoMessagesForm, mark_of
 
@@ -37,7 +38,6 @@ _READ: Final = frozenset((
 _REFUSED: Final = ("functions", "function_call", "audio", "container")
 _READ_OF_TOOLS: Final = frozenset(("type", "function", MARK))
 _READ_OF_FUNCTIONS: Final = frozenset(("name", "description", "parameters", "strict", MARK))
-_ALLOWED: Final = "allowed_tools"
 _NOTHING: Final[tuple[Any, ...]] = (None, False, [], {}, "")
 _TIERS: Final = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?=$|[-@:])")
@@ -90,7 +90,8 @@ def _tier(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
 def _refuse(asked: Mapping[str, Any]) -> None:
     for name in _REFUSED:
         if asked.get(name) not in _NOTHING:
-            raise NoMessagesForm(name, "Anthropic's Messages have no form for it. Leave it out.")
+            fix = "Offer them as `tools`." if name == "functions" else "Leave it out."
+            raise NoMessagesForm(name, f"Anthropic's Messages have no form for it. {fix}")
     if asked.get("n") not in (None, 1):
         raise NoMessagesForm("n", "Anthropic's Messages have one answer. Leave it out.")
     if asked.get("logprobs") or asked.get("top_logprobs"):
@@ -99,18 +100,23 @@ def _refuse(asked: Mapping[str, Any]) -> None:
         raise NoMessagesForm("modalities", "Anthropic's Messages answer with text alone.")
 
 
+def _offered(asked: Mapping[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+    """Return the tools to offer, and the choice among them: Messages choose among all tools."""
+    choice, given = asked.get("tool_choice"), asked.get("tools") or ()
+    tools = [_tool(tool, f"tools[{number}]") for number, tool in enumerate(given)]
+    allowed = allowed_tools(given, choice)
+    if allowed is None:
+        search = asked.get("web_search_options")
+        return [*tools, *([_search(search)] if isinstance(search, dict) else ())], choice
+    if not allowed.tools:
+        raise NoMessagesForm("tool_choice", "names none of the functions that are offered.")
+    return [_tool(tool, "tools") for tool in allowed.tools], allowed.mode
+
+
 def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
-    tools = [
-        _tool(tool, f"tools[{number}]") for number, tool in enumerate(asked.get("tools") or ())
-    ]
-    search = asked.get("web_search_options")
-    if isinstance(search, dict):
-        tools.append(_search(search))
+    tools, choice = _offered(asked)
     if not tools:
         return {}
-    choice = asked.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type") == _ALLOWED:
-        tools, choice = _allowed(tools, choice)
     made: dict[str, Any] = {"tools": tools}
     if isinstance(choice, dict):
         name = (choice.get("function") or {}).get("name")
@@ -126,26 +132,6 @@ def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
         if chosen["type"] != "none":
             chosen["disable_parallel_tool_use"] = True
     return made
-
-
-def _allowed(
-    tools: list[dict[str, Any]], choice: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], Any]:
-    """Return the tools that the choice allows, and the tool choice among them.
-
-    Messages choose among all tools that they are given.
-    """
-    given = choice.get(_ALLOWED)
-    wanted = given if isinstance(given, dict) else choice
-    names = [
-        (entry.get("function") or {}).get("name")
-        for entry in wanted.get("tools") or ()
-        if isinstance(entry, dict)
-    ]
-    found = [tool for tool in tools if tool["name"] in names]
-    if not found:
-        raise NoMessagesForm("tool_choice", "names none of the functions that are offered.")
-    return found, wanted.get("mode") or "auto"
 
 
 def _tool(tool: Any, place: str) -> dict[str, Any]:

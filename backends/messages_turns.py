@@ -18,7 +18,9 @@ MARK: Final = "cache_control"
 _PDF: Final = "application/pdf"
 _TEXT: Final = "text/"
 _INSTRUCTIONS: Final = ("system", "developer")
-_READ: Final = frozenset(("role", "content", "tool_call_id", "tool_calls", "thinking_blocks", MARK))
+_READ: Final = frozenset(
+    ("role", "content", "refusal", "tool_call_id", "tool_calls", "thinking_blocks", MARK)
+)
 _READ_OF_PARTS: Final = frozenset(("type", "text", "refusal", "image_url", "file", MARK))
 _PARTS: Final = _READ_OF_PARTS - {"type", MARK}  # types of parts that Messages have a form for
 
@@ -99,6 +101,7 @@ class MessagesTurns:
                 _call(call, f"{place}.tool_calls[{number}]")
                 for number, call in enumerate(entry.get("tool_calls") or ())
             ]
+            content = content or entry.get("refusal")  # an answer has one of them
             said = self._blocks(content, where, {} if calls else entry)
             self._say("assistant", [*thoughts, *said, *calls])
         else:

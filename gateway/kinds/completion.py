@@ -2,14 +2,15 @@
 
 from typing import Final
 
-from gateway.errors import RequestError
-from gateway.http.body import Members
+from gateway.errors import RequestError, invalid_error
+from gateway.http.body import Members, decode_member
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.file_members import count_files
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
+    TOKEN_LIMIT,
     answer_schema,
     body_schema,
     generation_members,
@@ -45,6 +46,10 @@ from router.request_kinds import RequestKind
 from router.types import Feature
 
 DEFAULT_MAX_TOKENS = 16  # OpenAI's documented default of completions
+_NOTHING_BUT_ECHO: Final[Schema] = {
+    "if": {"required": ["max_tokens"], "properties": {"max_tokens": {"const": 0}}},
+    "then": {"required": ["echo"], "properties": {"echo": {"const": True}}},
+}
 _COMPLETION = RequestKind.COMPLETION  # a plain name: accessing the enum costs ten times as much
 
 
@@ -68,7 +73,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
     stream = is_streamed(members)
     features = _features(members, n)
     options = options_of(members, stream=stream)
-    limit = max_tokens_of(members)
+    limit = _most_tokens(members)
     files = count_files(members, b"")
     return InferenceRequest(
         kind=_COMPLETION,
@@ -90,6 +95,18 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
     )
 
 
+def _most_tokens(members: Members) -> int | None:
+    """Return the limit of the answer. Without any output an engine still generates a token.
+
+    OpenAI and vLLM take 0 beside `echo`: the answer has the prompt alone, with its probabilities.
+    """
+    echoes = "echo" in members and decode_member(members, "echo", bool, False)
+    limit = max_tokens_of(members, least=0)
+    if limit == 0 and not echoes:
+        raise invalid_error("max_tokens", "must be at least 1, or 0 with `echo: true`.")
+    return None if limit is None else max(limit, 1)
+
+
 def _features(members: Members, n: int) -> frozenset[Feature]:
     refuse_store(members)
     used = text_features(members, n)
@@ -104,9 +121,11 @@ def _body(max_n: int) -> Schema:
     members = {
         **generation_members(max_n),
         "prompt": prompt_schema(max_n),
+        "max_tokens": {**TOKEN_LIMIT, "minimum": 0},
+        "echo": {"type": ["boolean", "null"]},
         **null_members("messages", "input"),
     }
-    return {**body_schema("prompt", members), **OPTIONS_NEED_STREAM}
+    return {**body_schema("prompt", members), **OPTIONS_NEED_STREAM, "allOf": [_NOTHING_BUT_ECHO]}
 
 
 SPEC: Final = RequestKindSpec(

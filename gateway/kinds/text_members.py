@@ -109,14 +109,14 @@ def choices_of(members: Members, max_n: int) -> int:
     return n
 
 
-def max_tokens_of(members: Members) -> int | None:
+def max_tokens_of(members: Members, least: int = 1) -> int | None:
     """Return the larger of the limits under both names, as targets read either."""
     found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
         value: int | None = decode_member(members, name, int) if name in members else None
         if value is not None:
-            if not 1 <= value <= MAX_TOKENS_LIMIT:
-                bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
+            if not least <= value <= MAX_TOKENS_LIMIT:
+                bounds = f"at least {least}" if value < least else f"at most {MAX_TOKENS_LIMIT}"
                 raise RequestError("bad_request", f"`{name}` must be {bounds}.", param=name)
             found = value if found is None else max(value, found)
     return found

@@ -27,6 +27,7 @@ from gateway.request.reported_usage import (
     is_kept_back,
     most_output_of,
     read_usage,
+    repeated_bytes,
     said_bytes_of,
     unnamed_bytes_of,
 )
@@ -221,4 +222,8 @@ def _content_events_of(attempt: Attempt) -> int:
 
 
 def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    return bool(_content_events_of(attempt) or said_bytes_of(attempt, outcome))
+    """Return whether output was received; a prompt that is only scored is repeated as text."""
+    said = said_bytes_of(attempt, outcome)
+    if bytes(attempt.plan.asked.members.get("max_tokens", b"")) == b"0":
+        return said > repeated_bytes(attempt)
+    return bool(_content_events_of(attempt) or said)

@@ -210,7 +210,7 @@ def find_contradiction(
         (said, most), shown = answer_said_bytes(outcome.answer), has_pictures(outcome.answer)
     longest = USUAL_TOKEN_BYTES if outcome.usage_stands else LONGEST_TOKEN_BYTES
     most_bytes = longest * found.tokens.output
-    if said > most_bytes and said - _repeated_bytes(attempt) > most_bytes:
+    if said > most_bytes and said - repeated_bytes(attempt) > most_bytes:
         return Contradiction.TOO_LOW
     # Without a prediction in the request, none can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
@@ -220,7 +220,7 @@ def find_contradiction(
     return None
 
 
-def _repeated_bytes(attempt: Attempt) -> int:
+def repeated_bytes(attempt: Attempt) -> int:
     """Return the bytes of an answer that may repeat the prompt, and need no generation."""
     asked = attempt.plan.asked
     echoes = "echo" in asked.members and bytes(asked.members["echo"]) == b"true"

@@ -1,12 +1,14 @@
 """Request body for a target: its own model name, usage options, limits and cache salt."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
+from backends.allowed_tools import allowed_tools
 from backends.anthropic import MESSAGES_PATH
 from gateway.fleet.fleet import Target
-from gateway.http.body import Members, encode, encode_raw
+from gateway.http.body import Members, decode_member, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.late_instructions import move_instructions
 from gateway.kinds.service_tiers import TIER_MEMBER, own_tier, standard_word
@@ -100,6 +102,17 @@ def attempt_route(asked: InferenceRequest, target: Target) -> tuple[str, Mapping
     return asked.path, {}
 
 
+def _offer_allowed(members: Members) -> None:
+    """Offer the tools that a choice of type `allowed_tools` names, as engines choose among all."""
+    if b'"allowed_tools"' not in bytes(members.get("tool_choice", b"")):
+        return
+    tools, choice = (decode_member(members, name, Any) for name in ("tools", "tool_choice"))
+    allowed = allowed_tools(tools, choice)
+    if allowed is not None and allowed.tools:
+        members["tools"] = encode_raw(allowed.tools)
+        members["tool_choice"] = encode_raw(allowed.mode)
+
+
 def body_for(
     asked: InferenceRequest,
     *,
@@ -120,6 +133,7 @@ def body_for(
     is_limited = _drop_nulls(members)
     if own:
         _name_limit(members)
+        _offer_allowed(members)
         if asked.late_instructions and (moved := move_instructions(bytes(members["messages"]))):
             members["messages"] = moved
     if asked.stream and asked.extent is None:  # speech and pictures have streams of their own

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.kinds.chat import CHAT_PATH
-from gateway.request.dialects.fields import metadata_of
+from gateway.request.dialects.fields import changed_metadata
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
 from gateway.stored.json_body import BodyLimits, read_json_object
@@ -59,7 +59,7 @@ def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
     async def update(completion_id: str, request: Request) -> dict[str, Any]:
         body = await read_json_object(request, limits)
         found = await find_stored(store, caller_of(request), completion_id, "chat", WHAT)
-        completion = {**found.content["completion"], "metadata": metadata_of(body)}
+        completion = {**found.content["completion"], "metadata": changed_metadata(body)}
         changed = found.with_content({**found.content, "completion": completion})
         await store_or_refuse(store, [changed], replaces=True)
         return _shown(changed)

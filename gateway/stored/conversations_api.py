@@ -12,7 +12,7 @@ from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import invalid_error
 from gateway.ids import BatchIds
-from gateway.request.dialects.fields import iterate_objects, metadata_of
+from gateway.request.dialects.fields import changed_metadata, iterate_objects, metadata_of
 from gateway.request.dialects.responses_input import read_conversation
 from gateway.request.store.compaction import CompactionReader
 from gateway.request.store.continued_request import ContinuedRequest, RequestContinuation
@@ -71,7 +71,7 @@ class ConversationBook:
     async def update(self, name: str, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
         """Replace the conversation's metadata. Return the conversation."""
         found = await self.find(name, identity)
-        changed = {**found.content, "metadata": metadata_of(body)}
+        changed = {**found.content, "metadata": changed_metadata(body)}
         await store_or_refuse(self._store, [found.with_content(changed)], replaces=True)
         return changed
 

@@ -15,6 +15,7 @@ def made(body: object, supported: list[str] | None, path: str = "/chat/completio
     call = Call(path, json.dumps(body).encode(), stream=False, **more)
     litellm = SimpleNamespace(
         openai_compatible_providers=[], acompletion="chat", atranscription="sound",
+        atext_completion="text",
         get_supported_openai_params=lambda *_: supported,
     )  # fmt: skip
     _, arguments = AdapterArguments("x", Credentials(), None).make(litellm, call)
@@ -103,6 +104,29 @@ def test_tools_without_schemas_are_refused_where_functions_alone_are_known() -> 
     error = json.loads(raised.value.body)["error"]
     assert (raised.value.status, error["param"]) == (400, "tools[1]")
     assert made({"model": "m", "messages": [], "tools": [function]}, ["tools"])[0]["tools"]
+
+
+def test_an_answers_form_without_a_schema_is_refused_by_name() -> None:
+    """Red before: LiteLLM failed at it, which was told as 502 with the advice to retry."""
+    body = {"model": "m", "messages": [], "response_format": {"type": "json_schema"}}
+    with pytest.raises(RequestDeclined) as raised:
+        made(body, ["response_format"])
+    error = json.loads(raised.value.body)["error"]
+    assert (raised.value.status, error["param"]) == (400, "response_format.json_schema")
+    assert made({**body, "prompt": "x"}, None, "/completions")[0]["response_format"]
+
+
+def test_a_choice_among_some_tools_offers_these_alone() -> None:
+    """Red before: LiteLLM knows no such choice, and failed at it."""
+    tools = [{"type": "function", "function": {"name": name}} for name in "fg"]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools[1:]}}
+    body = {"model": "m", "messages": [], "tools": tools, "tool_choice": choice}
+    arguments, left_out = made(body, ["tools", "tool_choice"])
+    assert (arguments["tools"], arguments["tool_choice"]) == (tools[1:], "required")
+    assert left_out == ()
+    with pytest.raises(RequestDeclined) as raised:
+        made({**body, "tools": tools[:1]}, ["tools", "tool_choice"])
+    assert json.loads(raised.value.body)["error"]["param"] == "tool_choice"
 
 
 def test_calls_that_are_no_objects_are_told_as_one() -> None:

@@ -139,6 +139,17 @@ def test_a_part_that_was_just_said_is_refused(before: list[dict[str, Any]]) -> N
     assert refused.value.member == f"messages[{len(before)}].content[0]"
 
 
+def test_a_refusal_is_what_the_model_said() -> None:
+    """Red before: SDKs send a message back as it came, and the model's turn was left out."""
+    refused = {"role": "assistant", "content": None, "refusal": "I cannot."}
+    said = ({"role": "user", "content": words} for words in "ab")
+    found = MessagesTurns.read([next(said), refused, next(said)])
+    assert [turn["content"] for turn in found.messages] == [
+        [text("a")], [text("I cannot.")], [text("b")]
+    ]  # fmt: skip
+    assert not found.ignored
+
+
 def test_a_late_instruction_says_its_words_alone() -> None:
     picture = {"type": "image_url", "image_url": "https://x.example/a.png"}
     late = {"role": "developer", "content": [picture, text("Hurry.")]}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.kinds.inference_request import InferenceRequest
+from ledger.journals.records import TokenCounts
 
 
 class CacheDirectives(NamedTuple):
@@ -27,7 +28,8 @@ class AskedBytes(NamedTuple):
 class CacheUse:
     """One request's use of the cache.
 
-    `forbidden`: the answer was changed, or the request was, so the answer is not stored.
+    `forbidden`: the answer was changed, or the request was, so the answer is not stored. `tokens`
+    are those of the answer that was found.
     """
 
     asked: InferenceRequest
@@ -35,6 +37,7 @@ class CacheUse:
     directives: CacheDirectives
     name: bytes | None = None
     forbidden: bool = False
+    tokens: TokenCounts | None = None
 
     def forbid(self) -> None:
         """Store nothing of the answer; called by code that masks, rewrites or cuts any of it."""

@@ -36,7 +36,7 @@ from gateway.request.limits.rate_limiter import RateLimiter
 from gateway.request.routes import RouteContext
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError, JournalWriter
-from ledger.journals.records import AttemptSettled, CacheHit
+from ledger.journals.records import AttemptSettled, CacheHit, TokenCounts
 
 SAYS = b"x-breakeven-cache"
 HIT: Header = (SAYS, b"hit")
@@ -184,6 +184,7 @@ class ResponseCache:
     ) -> None:
         """Record the hit, then send the cached answer; a full journal does not prevent that."""
         answer = found.answer
+        use.tokens = TokenCounts(input=answer.input_tokens, output=answer.output_tokens)
         self._append(self._record(use, found, identity, reply.request_id))
         self._counters.count_lookup("hit")
         self._counters.count_avoided(answer.backend, answer.cost_pusd or 0)

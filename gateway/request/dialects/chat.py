@@ -11,6 +11,7 @@ import msgspec
 from backends.json_mending import mend_json
 from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
+from ledger.prices.rates import prompt_tokens
 from ledger.usage import tokens_from_usage
 from ledger.usage_figures import UsageContradiction, UsageError
 
@@ -158,8 +159,25 @@ def _call(call: dict[str, Any], place: int) -> ContentPiece:
     )
 
 
+def joined_name(known: str, more: str) -> str:
+    """Return a call's name with one more piece of it; some targets repeat what they told."""
+    return more if more.startswith(known) else known + more
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def usage_of(tokens: TokenCounts) -> dict[str, Any]:
+    """Return the ledger's tokens as a chat completion's usage."""
+    given = prompt_tokens(tokens)
+    return {
+        "prompt_tokens": given,
+        "completion_tokens": tokens.output,
+        "total_tokens": given + tokens.output,
+        "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
+    }
 
 
 def tokens_of(usage: Any) -> TokenCounts:

@@ -1,10 +1,11 @@
 """A conversation as chat messages, in a form that chat templates accept.
 
-Turns of one role are joined. Images of a tool's result follow in a user turn, since a result is
-text. Instructions before the first turn are one message. A single text is a string, instead of a
-list. Cache marks (`cache_control`) are kept apart: `messages` omits them for targets that refuse
-them, `messages(marks=True)` has them. A file or picture may have a note for targets that cannot
-read it: `messages` has the medium, `messages(without={...})` the note.
+Turns of one role are joined; texts of the model's separate messages by an empty line. Images of a
+tool's result follow in a user turn, since a result is text. Instructions before the first turn are
+one message. A single text is a string, instead of a list. Cache marks (`cache_control`) are kept
+apart: `messages` omits them for targets that refuse them, `messages(marks=True)` has them. A file
+or picture may have a note for targets that cannot read it: `messages` has the medium,
+`messages(without={...})` the note.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal
 Message = dict[str, Any]
 Medium = Literal["file", "image"]
 MARK = "cache_control"
+APART: Final = "\n\n"  # between messages of one role that are one text
 # Internal member of a part: its medium, and whether it is the medium or its note.
 _OF: Final = "_of"
 
@@ -77,7 +79,7 @@ class ConversationBuilder:
         if texts or calls:
             self.add_user()
             turn = self._turn_of("assistant")
-            turn.parts += texts
+            turn.parts += _set_apart(turn.parts, texts)
             turn.calls += calls
         self._shown += [part for part in parts if part["type"] != "text"]
 
@@ -138,6 +140,13 @@ def with_cache_mark(part: Message, block: Mapping[str, Any]) -> Message:
     return part if mark is None else {**part, MARK: mark}
 
 
+def _set_apart(before: Sequence[Message], texts: list[Message]) -> list[Message]:
+    """Return a message's texts, an empty line after those of the message before it."""
+    if not (before and texts) or before[-1]["text"].endswith("\n") or texts[0]["text"][0] == "\n":
+        return texts
+    return [{**texts[0], "text": APART + texts[0]["text"]}, *texts[1:]]
+
+
 def _shown_turn(turn: _Turn, without: Collection[Medium]) -> _Turn:
     """Return the turn with each medium or its note."""
     if not any(_OF in part for part in turn.parts):
@@ -164,7 +173,7 @@ def _message(turn: _Turn, *, marks: bool) -> Message:
 
 def _content(turn: _Turn, *, marks: bool) -> Any:
     """Return the content as one text if it is all text, else as parts."""
-    parts, joint = turn.parts, {"system": "\n\n", "assistant": "", "tool": "\n"}.get(turn.role)
+    parts, joint = turn.parts, {"system": APART, "assistant": "", "tool": "\n"}.get(turn.role)
     if turn.role != "tool" and marks and any(MARK in part for part in parts):
         return parts
     if joint is None:

@@ -64,6 +64,13 @@ def decode_whole_member(members: Members, name: str) -> Any:
     return decode_member(members, name, Any)
 
 
+def changed_metadata(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return the `metadata` of a change, which must have it: null empties it. Raises as below."""
+    if "metadata" not in body:
+        raise missing_error("metadata")
+    return metadata_of(body)
+
+
 def metadata_of(body: Mapping[str, Any]) -> dict[str, str]:
     """Return `metadata`, empty if it is missing. Raises `RequestError` 400 if malformed."""
     given = body.get("metadata")

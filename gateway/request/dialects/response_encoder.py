@@ -4,7 +4,8 @@ An answer is a sequence of blocks: reasoning, text, refusal, tool calls. A block
 first piece, grows with every further piece, and closes when something else begins. Calls may be
 interleaved: one with incomplete arguments stays open while the next begins. Whole answers take the
 same path, with one piece per block. Nothing here waits, so that what the relay withholds cannot be
-sent early. Only a call is kept back until its name has arrived, which clients need first.
+sent early. Only a call is kept back until its arguments begin, or something else: clients need its
+name first, and some targets tell names in pieces.
 """
 
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ from gateway.request.dialects.chat import (
     UrlCitation,
     citations,
     first_choice,
+    joined_name,
     pieces,
     read_object,
     tokens_of,
@@ -83,7 +85,7 @@ class ResponseEncoder(ABC):
         self.prompt_estimate = 0  # for the start of a stream, before anything is counted
         self.blocks: list[ContentBlock] = []
         self._calls: dict[int, ContentBlock] = {}
-        self._nameless: dict[int, ContentPiece] = {}  # pieces of calls received before their names
+        self._early: dict[int, ContentPiece] = {}  # calls without arguments or name so far
         self._splitter = EventSplitter()
         self._halves = HalfJoiner()
         self.held_bytes = 0
@@ -232,21 +234,34 @@ class ResponseEncoder(ABC):
     def _encode_piece(self, piece: ContentPiece) -> Iterator[bytes]:
         piece = self.told_as(piece)
         kind = piece.kind
-        block = self._call_of(piece) if kind == "call" else self._last(kind)
-        if block is None and kind == "call":
-            early = self._nameless.pop(piece.call, None)
-            if early is not None:
-                piece = piece._replace(id=piece.id or early.id, text=early.text + piece.text)
-            if not piece.name:
-                self._nameless[piece.call] = piece
-                return
-        yield from self._tell(kind, block, piece)
+        yield from self._tell_named(piece)
+        if kind != "call":
+            yield from self._tell(kind, self._last(kind), piece)
+            return
+        early = self._early.pop(piece.call, None)
+        block = self._call_of(piece) if early is None else None
+        if early is not None:
+            name, text = joined_name(early.name, piece.name), early.text + piece.text
+            piece = piece._replace(id=early.id or piece.id, name=name, text=text)
+        if block is None and not (piece.name and piece.text):
+            self._early[piece.call] = piece
+        else:
+            yield from self._tell(kind, block, piece)
+
+    def _tell_named(self, piece: ContentPiece) -> Iterator[bytes]:
+        """Tell the calls whose names are complete, as the piece is none of theirs."""
+        for number, early in list(self._early.items()):
+            same = piece.kind == "call" and piece.call == number
+            another = bool(piece.name and piece.id and early.id and piece.id != early.id)
+            if early.name and (another or not same):
+                del self._early[number]
+                yield from self._tell("call", None, early)
 
     def _tell_rest(self) -> Iterator[bytes]:
-        """Tell what comes with the end alone: calls whose names never came."""
-        for piece in self._nameless.values():
+        """Tell what comes with the end alone: calls without arguments, or without names."""
+        for piece in self._early.values():
             yield from self._tell("call", None, piece)
-        self._nameless.clear()
+        self._early.clear()
 
     def _tell(self, kind: Kind, block: ContentBlock | None, piece: ContentPiece) -> Iterator[bytes]:
         """Add a piece to its block, or to a new one."""
@@ -279,8 +294,9 @@ class ResponseEncoder(ABC):
         block = self._calls.get(piece.call)
         if block is None or not piece.name:
             return block
-        begins = piece.id != block.id if piece.id else bool(piece.text) and block.is_complete
-        return None if begins else block
+        if piece.id:
+            return None if piece.id != block.id else block
+        return None if block.is_complete and (piece.text or piece.name != block.name) else block
 
     def _last(self, kind: Kind) -> ContentBlock | None:
         last = self.blocks[-1] if self.blocks else None

@@ -236,6 +236,7 @@ def _style(members: Members) -> Members:
     shape = mapping(config.get("format") or {"type": "text"}, "text.format")
     kind = shape.get("type")
     if kind == "json_schema":
+        mapping(shape.get("schema"), "text.format.schema")
         inner = {
             name: shape[name]
             for name in ("name", "description", "schema", "strict")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from gateway.errors import invalid_error
 from gateway.request.dialects.client_tools import call_arguments, output_parts
 from gateway.request.dialects.conversation import (
+    APART,
     ConversationBuilder,
     Message,
     image_part,
@@ -39,8 +40,10 @@ _TEXTS = ("input_text", "output_text", "text")
 NAMES: Final[Mapping[str, str]] = {"input_image": "input.image", "input_file": "input.file"}
 # Earlier reasoning and items with tools have no content in chat.
 _SILENT = frozenset(("reasoning", "additional_tools"))
+# Items that stand for a conversation before them, as OpenAI and its clients name them.
+COMPACTIONS: Final = ("compaction", "compaction_summary")
 # Items of a model whose types do not end in `_call`.
-_MODELS: Final = frozenset(("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request"))
+_MODELS: Final = frozenset(("reasoning", *COMPACTIONS, "mcp_list_tools", "mcp_approval_request"))
 # Members of items and parts that have a form in chat, or no content for a model.
 _TOLD: Final = frozenset((
     "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
@@ -142,7 +145,7 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
     kind = type_of(item, place) if "type" in item else "message"
     if kind == "reasoning":
         found.left_out.add("input.reasoning")
-    elif kind not in HOSTED and kind != "additional_tools":
+    elif kind not in HOSTED and kind not in ("additional_tools", *COMPACTIONS):
         found.name_untold(item, str(kind))
     if kind == "message":
         _message(found, item, place)
@@ -164,10 +167,18 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
         found.left_out |= trace.left_out
         found.turns.add_assistant([text_part(trace.text)], [])
     elif not (kind in _SILENT or _client_item(found, item, place)):
-        if found.newest:
-            raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
-        found.left_out.add(f"input.{kind}")
-        found.turns.add_assistant([note_of(str(kind)), text_part("\n")], [])
+        _leave_out(found, str(kind), place)
+
+
+def _leave_out(found: ResponsesConversation, kind: str, place: str) -> None:
+    """Replace an item that no target reads by a line of text; refuse a new one."""
+    if found.newest:
+        raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+    found.left_out.add(f"input.{kind}")
+    if kind in COMPACTIONS:  # it may be the first item, and no answer is the first turn
+        found.turns.add_user(note_of(kind))
+    else:
+        found.turns.add_assistant([note_of(kind), text_part("\n")], [])
 
 
 def _client_item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> bool:
@@ -188,7 +199,8 @@ def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) 
     if role == "user":
         found.turns.add_user(*_content(found, item.get("content"), f"{place}.content"))
         return
-    told = _plain(found, item.get("content"), f"{place}.content", answered=role == "assistant")
+    texts = _plain(found, item.get("content"), f"{place}.content", answered=role == "assistant")
+    told = ("" if role == "assistant" else APART).join(filter(None, texts))
     if role == "assistant":
         found.turns.add_assistant([text_part(told)], [])
     elif role in ("system", "developer") and not found.turns.has_turns:
@@ -242,14 +254,14 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 
-def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> str:
+def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> list[str]:
     """Return texts, where nothing else may stand.
 
     `answered`: the texts are an answer's, where a line replaces an output of another type, which
     came from elsewhere and cannot be removed by its client.
     """
     if isinstance(content, str):
-        return content
+        return [content]
     told = []
     for where, part in iterate_objects(content, place):
         kind = type_of(part, where)
@@ -264,4 +276,4 @@ def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: 
                 where, "only parts of type text are allowed here. Leave other parts out."
             )
         told.append(text(part.get(name), f"{where}.{name}"))
-    return "".join(told)
+    return told

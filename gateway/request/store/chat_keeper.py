@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from backends.sse import EventSplitter, data_spans
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import ClientResponse, Send
-from gateway.request.dialects.chat import read_object
+from gateway.request.dialects.chat import read_object, usage_of
 from gateway.request.dialects.fields import metadata_of
 from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.idempotency.response_replay import REPLAYED
 from gateway.request.store.chunk_fold import completion_of
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
+from ledger.journals.records import TokenCounts
 from router.types import Feature
 
 FAILED: Final = 400
@@ -146,6 +147,9 @@ class ChatKeeper:
         completion = completion_of(text) if self._asked.stream else read_object(text)
         if completion is None or not isinstance(completion.get("id"), str):
             return "unreadable"
+        tokens = self._tokens()
+        if not completion.get("usage") and tokens is not None:  # a stream tells it where asked
+            completion["usage"] = usage_of(tokens)
         content = {
             "completion": {**completion, "metadata": self._metadata},
             "messages": msgspec.json.decode(bytes(self._messages)),
@@ -160,6 +164,13 @@ class ChatKeeper:
             residency=self._reply.residency.value,
         )
         return await self._store.store([document], is_new=True)
+
+    def _tokens(self) -> TokenCounts | None:
+        """Return the answer's tokens as booked, for an answer of the cache as they were then."""
+        attempt, use = self._reply.attempt, self._reply.cache_use
+        if attempt is not None:
+            return attempt.booked
+        return None if use is None else use.tokens
 
 
 def _renamed_event(event: bytes, name: str) -> bytes:

@@ -4,9 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from backends.sse import EventSplitter, data_spans, join_data
-from gateway.request.dialects.chat import read_object
+from gateway.request.dialects.chat import joined_name, read_object
 
-_JOINED: Final = ("content", "refusal", "reasoning_content", "reasoning", "arguments", "input")
+# Members of a message whose texts come in pieces, also of its calls and its sound.
+_JOINED: Final = frozenset(
+    ("content", "refusal", "reasoning_content", "reasoning", "arguments", "input", "data",
+     "transcript")
+)  # fmt: skip
+_PARTED: Final = ("function", "custom", "function_call", "audio")  # objects that come in pieces
+_CALLS_LIMIT: Final = 128  # places that one chunk may add
 _HEAD: Final = ("id", "created", "model", "service_tier", "system_fingerprint")
 
 
@@ -58,11 +64,19 @@ def _add_choice(choices: dict[int, dict[str, Any]], given: Mapping[str, Any]) ->
 
 
 def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add the members of a delta: texts grow, lists go on, all else is replaced."""
     for name, value in delta.items():
+        known = message.get(name)
         if name == "tool_calls":
             _add_calls(message.setdefault("tool_calls", []), value)
         elif name in _JOINED and isinstance(value, str):
-            message[name] = (message.get(name) or "") + value
+            message[name] = (known if isinstance(known, str) else "") + value
+        elif name == "name" and isinstance(value, str) and isinstance(known, str):
+            message[name] = joined_name(known, value)
+        elif name in _PARTED and isinstance(value, dict) and isinstance(known, dict):
+            _add_delta(known, value)
+        elif isinstance(value, list) and isinstance(known, list):
+            message[name] = [*known, *value]
         elif value is not None:
             message[name] = value
 
@@ -71,17 +85,15 @@ def _add_calls(calls: list[dict[str, Any]], given: Any) -> None:
     for part in _objects(given):
         index = part.get("index")
         place = index if isinstance(index, int) else len(calls)
-        while len(calls) <= place < len(calls) + 128:
+        while len(calls) <= place < len(calls) + _CALLS_LIMIT:
             calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
         if not 0 <= place < len(calls):
             continue
-        call = calls[place]
-        call |= {name: part[name] for name in ("id", "type") if part.get(name)}
-        inner = part.get("function")
-        if isinstance(inner, dict):
-            function = call["function"]
-            function["name"] = inner.get("name") or function["name"]
-            function["arguments"] += inner.get("arguments") or ""
+        if isinstance(part.get("custom"), dict):  # of a tool whose input is a text
+            calls[place].pop("function", None)
+        told = {name: part[name] for name in ("id", "type") if part.get(name)}
+        parts = {name: part[name] for name in _PARTED if isinstance(part.get(name), dict)}
+        _add_delta(calls[place], told | parts)
 
 
 def _add_likely(choice: dict[str, Any], given: Any) -> None:

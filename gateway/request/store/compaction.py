@@ -14,6 +14,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
 from gateway.request.dialects.compaction import PREFACE, SUMMARY_MARK
+from gateway.request.dialects.responses_input import COMPACTIONS
 from gateway.request.store.object_store import ObjectStore
 from router.policy import tighten
 from router.types import Residency
@@ -29,16 +30,25 @@ class CompactionReader:
         self._team_id = team_id
 
     async def open_all(
-        self, items: Sequence[Any], where: str = "input"
+        self, items: Sequence[Any], where: str = "input", *, foreign: bool = False
     ) -> tuple[list[Any], Residency]:
         """Return the items with each compaction as a message, and the tightest residency.
 
         `where` is the member with the items. Raises `RequestError` for one that does not decrypt.
+        `foreign`: one before a message of the user stays as it is, as a session that began at
+        another service sends it with every turn.
         """
         residency, opened = Residency.ANY, []
+        users = [index for index, item in enumerate(items) if _is_users(item)] if foreign else []
         for index, item in enumerate(items):
-            if isinstance(item, dict) and item.get("type") in ("compaction", "compaction_summary"):
-                summary, bound = await self._open(item, f"{where}[{index}]")
+            if isinstance(item, dict) and item.get("type") in COMPACTIONS:
+                found = await self._open(item)
+                if found is None:
+                    if not users or index > users[-1]:
+                        raise _unreadable_error(f"{where}[{index}]")
+                    opened.append(item)
+                    continue
+                summary, bound = found
                 residency = tighten(residency, bound)
                 content = [{"type": "input_text", "text": PREFACE + summary}]
                 message = {"type": "message", "role": "user", "content": content}
@@ -47,7 +57,7 @@ class CompactionReader:
                 opened.append(item)
         return opened, residency
 
-    async def _open(self, item: dict[str, Any], place: str) -> tuple[str, Residency]:
+    async def _open(self, item: dict[str, Any]) -> tuple[str, Residency] | None:
         try:
             data = b64decode(str(item.get("encrypted_content")), validate=True)
         except (Base64Error, ValueError):
@@ -56,14 +66,22 @@ class CompactionReader:
             data[:_KEY_BYTES], data[_KEY_BYTES:], _owner(self._team_id)
         )
         if plain is None:
-            raise RequestError(
-                "bad_request",
-                f"`{place}.encrypted_content` was not made by this gateway for this team, so it "
-                "cannot be read. Leave the item out, and send its content again.",
-                param=place,
-            )
+            return None
         summary, residency = msgspec.json.decode(plain, type=tuple[str, str])
         return summary, Residency(residency)
+
+
+def _is_users(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") == "user"
+
+
+def _unreadable_error(place: str) -> RequestError:
+    return RequestError(
+        "bad_request",
+        f"`{place}.encrypted_content` was not made by this gateway for this team, so it "
+        "cannot be read. Leave the item out, and send its content again.",
+        param=place,
+    )
 
 
 async def seal_summary(store: ObjectStore, team_id: str, summary: str, residency: str) -> str:

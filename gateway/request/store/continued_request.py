@@ -13,6 +13,7 @@ import msgspec
 from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.request.dialects.fields import unsupported
+from gateway.request.dialects.responses_input import COMPACTIONS
 from gateway.request.store.compaction import CompactionReader
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import (
@@ -190,9 +191,10 @@ class RequestContinuation:
     async def _open_compactions(
         self, asked: ContinuedRequest, members: Members, team_id: str
     ) -> None:
-        """Replace each compaction by its summary."""
+        """Replace each compaction by its summary, where this gateway made it for this team."""
         reader = CompactionReader(self._store, team_id)
-        items, residency = await reader.open_all(as_items(decode_member(members, "input", Any)))
+        given = as_items(decode_member(members, "input", Any))
+        items, residency = await reader.open_all(given, foreign=True)
         asked.residency = tighten(asked.residency, residency)
         members["input"] = encode_raw(items)
 
@@ -213,7 +215,7 @@ def refuse_orphans(earlier: Sequence[Any], own: Sequence[Any]) -> None:
     requests with one are not checked.
     """
     items = [item for item in (*earlier, *own) if isinstance(item, dict)]
-    if any(item.get("type") == "compaction" for item in items):
+    if any(item.get("type") in COMPACTIONS for item in items):
         return
     outputs = {id(item) for item in items if item.get("type") in _OUTPUTS}
     made = {_call_id(item) for item in items if id(item) not in outputs}

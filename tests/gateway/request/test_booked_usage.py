@@ -309,3 +309,22 @@ def test_a_refusal_that_was_read_costs_its_prompt() -> None:
         bill = api(refused, stream=stream)
         assert (bill.basis, bill.tokens) == ("estimated", TokenCounts(input=500))
         assert api(replace(refused, billable=False), stream=stream).cost_pusd == 0
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("told", [{"completion_tokens": 0}, {}])
+def test_a_prompt_that_is_only_scored_costs_the_prompt(told, stream, own) -> None:
+    """Red before: its echo counted as output that nobody reported, and its prompt was guessed."""
+    usage = {"prompt_tokens": 40, "total_tokens": 40, **told}
+    scored = {"members": {"echo": b"true", "max_tokens": b"0"}}
+    for said, is_echo in ((1000, True), (1040, False)):  # its prompt has 1000 bytes
+        outcome = ended(usage, "x" * said, stream=stream)
+        asked = {"stream": stream, "max_tokens": 1, "events": int(stream), "bound_pusd": HELD}
+        tried = attempt(own=own, price=PRICE, **asked, **scored)
+        tried.plan.asked.n = 1
+        found = charge(tried, outcome, now_s=12.0)
+        assert (found.basis == "reported") is is_echo, "the rest is output"
+        assert found.disputed is not is_echo
+        if is_echo:
+            assert (found.tokens.input, found.tokens.output) == (40, 0)

@@ -53,6 +53,22 @@ def test_a_cap_goes_by_the_name_that_the_target_knows() -> None:
     assert "max_completion_tokens" not in asked_for
 
 
+def test_a_choice_among_some_tools_offers_an_engine_these_alone() -> None:
+    """Red before: vLLM 0.32 refuses the choice, as it has no type for it."""
+    tools = [{"type": "function", "function": {"name": name}} for name in "fg"]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools[:1]}}
+
+    def told(choice: Any, *, own: bool) -> dict[str, Any]:
+        request = asked(tools=tools, tool_choice=choice)
+        body = body_for(request, upstream_model="u", own=own, max_tokens_cap=None, salt=None)
+        return {name: json.loads(body)[name] for name in ("tools", "tool_choice")}
+
+    assert told(choice, own=True) == {"tools": tools[:1], "tool_choice": "required"}
+    assert told(choice, own=False) == {"tools": tools, "tool_choice": choice}
+    odd = {"type": "allowed_tools", "allowed_tools": {"tools": []}}
+    assert told(odd, own=True) == {"tools": tools, "tool_choice": odd}, "the engine says why not"
+
+
 @pytest.mark.parametrize("given", [{}, {"max_tokens": None}, {"max_tokens": 5}])
 def test_the_default_that_is_held_for_is_what_the_target_is_told(given: dict[str, Any]) -> None:
     """Not every target of completions has OpenAI's default."""

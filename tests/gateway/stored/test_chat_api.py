@@ -29,6 +29,10 @@ def test_a_completion_is_stored_before_it_is_whole(hosts, prompts) -> None:
     assert prompts[-1].keys().isdisjoint({"store", "metadata"}), "no target keeps it"
     changed = answered(there.post(path, {"metadata": {"a": "c"}}))
     assert answered(here.get(path)) == {**answer, "metadata": {"a": "c"}} == changed
+    refused = here.post(path, {})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "metadata")
+    assert answered(here.get(path)) == changed, "a change that names nothing empties nothing"
+    assert answered(there.post(path, {"metadata": None}))["metadata"] == {}
     assert answered(delete(there, path))["deleted"] is True
     assert here.get(path).status_code == 404
 
@@ -43,6 +47,9 @@ def test_a_streamed_completion_is_stored_whole(hosts) -> None:
     (choice,) = found["choices"]
     assert (choice["message"]["content"], choice["finish_reason"]) == (text, "length")
     assert (found["object"], found["model"]) == ("chat.completion", chunks[0]["model"])
+    assert not any(chunk.get("usage") for chunk in chunks)
+    told = found["usage"]
+    assert (told["completion_tokens"], told["total_tokens"]) == (9, 9 + told["prompt_tokens"])
 
 
 def test_lists_by_model_and_metadata(stack) -> None:

@@ -41,6 +41,10 @@ def test_a_conversation_lives_on_every_host(hosts, prompts) -> None:
     assert listed["data"][2]["id"] == first["output"][0]["id"]
     changed = answered(here.post(path, {"metadata": {"topic": "b"}}))
     assert answered(there.get(path)) == {**made, "metadata": {"topic": "b"}} == changed
+    refused = here.post(path, {})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "metadata")
+    assert answered(there.get(path)) == changed
+    assert answered(here.post(path, {"metadata": None}))["metadata"] == {}
     assert answered(delete(there, path))["deleted"] is True
     for gone in (path, f"{path}/items", f"{path}/items/{listed['first_id']}"):
         assert here.get(gone).status_code == 404

@@ -21,6 +21,7 @@ CANARY = [
     {"name": "plain"},
 ]
 WORDS = "x-breakeven-cache"
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def with_models(found: dict, _ports: dict) -> None:
@@ -74,6 +75,21 @@ def test_an_equal_request_gets_the_first_ones_answer_and_a_row_of_its_own(stack,
     assert (row["model"], row["backend"], row["team_id"]) == ("api", "api", "search")
     assert row["output_tokens"] == paid["output_tokens"]
     assert not stack.rows("request_id = :name", name=second.headers["x-request-id"])
+
+
+def test_a_stored_answer_of_the_cache_tells_what_it_was_booked_at(stack) -> None:
+    """Red before: a stream tells no usage of its own, and the stored one was null."""
+    said = [ask(stack, "stored", stream=True, store=True) for _ in range(2)]
+    assert [answer.headers.get(WORDS) for answer in said] == ["miss", "hit"]
+    paths = [
+        f"/v1/chat/completions/{json.loads(answer.text.split('data: ')[1])['id']}"
+        for answer in said
+    ]
+    found = [stack.get(path).json() for path in paths]
+    assert found[0]["id"] != found[1]["id"]
+    used = [{name: each["usage"][name] for name in COUNTS} for each in found]
+    assert used[0] == used[1]
+    assert used[0]["completion_tokens"] > 0
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,36 @@ def test_parts_of_the_second_go_to_the_second(stream_of) -> None:
     assert told(stream_of, *parts) == [("f", {"x": 1}), ("g", {"y": 2})]
 
 
+@pytest.mark.parametrize("begun", [(), (call("f", F, index=0),)])
+@pytest.mark.parametrize("id_", [{}, {"id": "b"}])
+@pytest.mark.parametrize(
+    "pieces",
+    [("get_", "weather"), ("get_weather", "get_weather"), ("get", "get_weather"), ("get_weather",),
+     (None, "get_", "weather")],
+)  # fmt: skip
+def test_a_name_that_comes_in_pieces_is_whole(stream_of, begun, id_, pieces) -> None:
+    """Red before: clients were told of a tool that they had not declared."""
+    first, *others = pieces
+    names = call(first, "", index=0, **id_), *(call(name, "", index=0) for name in others)
+    if begun and first is None:
+        names = names[1:]
+    parts = *begun, *names, call(None, '{"y":', index=0), call(None, "2}", index=0)
+    assert told(stream_of, *parts) == [
+        *[("f", {"x": 1}) for _ in begun], ("get_weather", {"y": 2})
+    ]  # fmt: skip
+
+
+def test_calls_without_arguments_are_told_in_their_order() -> None:
+    voice = MessagesEncoder("req_1")
+    deltas = [{"tool_calls": [call(name, "", index=number)]} for number, name in enumerate("fg")]
+    deltas.append({"content": "so"})
+    for delta in deltas:
+        voice.feed(b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode())
+    voice.end()
+    told = [block.get("name") or block["text"] for block in voice.document()["content"]]
+    assert told == ["f", "g", "so"]
+
+
 @pytest.mark.parametrize("again", [{"id": "a"}, {"id": "z"}, {}])
 def test_a_call_that_repeats_what_it_is_stays_one(stream_of, again) -> None:
     """Its id and name with each part, or another id without a name."""

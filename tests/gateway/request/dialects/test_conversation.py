@@ -1,5 +1,7 @@
 """Turns of one role are one message, and results stand where their calls are."""
 
+import pytest
+
 from gateway.request.dialects.conversation import (
     ConversationBuilder,
     image_part,
@@ -23,10 +25,33 @@ def test_turns_of_one_role_are_joined() -> None:
         {"role": "user", "content": [text_part("c"), text_part("d")]},
         {
             "role": "assistant",
-            "content": "ef",
+            "content": "e\n\nf",
             "tool_calls": [tool_call("1", "look", "{}"), tool_call("2", "look", "{}")],
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "whole"),
+    [
+        (["One.", "Two."], "One.\n\nTwo."),
+        (["One.\n", "Two."], "One.\nTwo."),
+        (["One.", "\nTwo."], "One.\nTwo."),
+        (["One.", "", "Two."], "One.\n\nTwo."),
+    ],
+)
+def test_separate_messages_of_the_model_stay_apart(said: list[str], whole: str) -> None:
+    """Glued together, the last word of one and the first of the next would be one word."""
+    found = ConversationBuilder()
+    for words in said:
+        found.add_assistant([text_part(words)], [])
+    assert found.messages() == [{"role": "assistant", "content": whole}]
+
+
+def test_texts_of_one_message_are_one_text() -> None:
+    found = ConversationBuilder()
+    found.add_assistant([text_part("an"), text_part("swer")], [])
+    assert found.messages() == [{"role": "assistant", "content": "answer"}]
 
 
 def test_images_of_results_follow_all_of_them() -> None:

@@ -100,6 +100,7 @@ def test_members(asked: dict, expected: dict) -> None:
         ({"tools": [{"type": "function"}]}, "tools[0].name"),
         ({"tools": [TOOL], "tool_choice": {"type": "mcp"}}, "tool_choice"),
         ({"text": {"format": {"type": "yaml"}}}, "text.format.type"),
+        ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "text.format.schema"),
         ({"reasoning": {"effort": 5}}, "reasoning.effort"),
         ({"instructions": ["x"]}, "instructions"),
         ({"input": None}, "input"),

@@ -139,6 +139,27 @@ def test_what_cannot_be_said_is_refused_by_its_place(given: object, place: str) 
     assert caught.value.param == place
 
 
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
+def test_a_compaction_that_cannot_be_read_is_a_line_of_the_user(kind: str) -> None:
+    """An answer as the first turn is refused by many chat templates."""
+    item = {"type": kind, "id": "cmp_1", "encrypted_content": "gAAAAABp"}
+    found = read_conversation(None, [item, user("on")])
+    (turn,) = found.turns.messages()
+    words = kind.replace("_", " ")
+    note = f"[A block ({words}) was left out here: it cannot be read.]"
+    assert turn == {"role": "user", "content": [text_part(note), text_part("on")]}
+    assert found.left_out == {f"input.{kind}"}
+
+
+def test_parts_of_an_instruction_stay_apart() -> None:
+    """Codex sends its permissions and its environment as parts of one message."""
+    told = message("developer", part("input_text", text="a"), part("input_text", text="b"))
+    (found, *_) = read_conversation(None, [told]).turns.messages()
+    assert found == {"role": "system", "content": "a\n\nb"}
+    late = read_conversation(None, [user("hi"), told]).turns.messages()
+    assert late[-1]["content"][-1]["text"] == "<system-reminder>\na\n\nb\n</system-reminder>"
+
+
 @pytest.mark.parametrize("before", [[], [user("hi")]])
 def test_a_part_of_an_answer_that_nobody_knows_locks_no_session(before: list) -> None:
     """Its client has it from elsewhere, sends it with each turn and cannot take it out."""

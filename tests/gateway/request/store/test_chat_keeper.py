@@ -1,13 +1,16 @@
 """One chat completion on its way out: stored with its last byte, or said not to be."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
+from gateway.request.dialects.chat import tokens_of
 from gateway.request.store.chat_keeper import ChatKeeper, without_store
+from ledger.journals.records import TokenCounts
 from router.types import Feature, Residency
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -15,6 +18,8 @@ WHOLE = json.dumps({"id": "c1", "choices": [], "model": "m"}).encode()
 
 
 class Reply:
+    attempt: SimpleNamespace | None = None
+    cache_use: SimpleNamespace | None = None
     broken = False
     residency = Residency.INTERNAL_ONLY
 
@@ -70,6 +75,32 @@ async def test_a_stream_flows_and_is_stored_at_its_end(open_store, send) -> None
     told = event.replace(b"c2", b"chatcmpl-1")
     assert [message.get("body") for message in sent] == [None, told, b"data: [DONE]\n\n"]
     assert await store.find("a", "chatcmpl-1") is not None
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("told", [None, {"prompt_tokens": 9, "total_tokens": 9}])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_usage_that_was_not_sent_is_stored(open_store, send, stream, told, cached) -> None:
+    """A stream tells its usage only where `include_usage` asks for it."""
+    store, reply = open_store(), Reply()
+    tokens = TokenCounts(input=5, cached=2, output=4, reasoning=1)
+    if cached:
+        reply.cache_use = SimpleNamespace(tokens=tokens)
+    else:
+        reply.attempt = SimpleNamespace(booked=tokens)
+    choice = {"index": 0, "delta" if stream else "message": {"content": "x"}}
+    answer = {"id": "c", "choices": [choice], **({"usage": told} if told else {})}
+    text = json.dumps(answer).encode()
+    text = b"data: %b\n\ndata: [DONE]\n\n" % text if stream else text
+    await send(store, ask(stream=stream), START, body(text), reply=reply)
+    found = await store.find("a", "chatcmpl-1")
+    assert found is not None
+    usage = found.content["completion"]["usage"]
+    if told is not None:
+        assert usage == told, "the target's own words"
+        return
+    assert tokens_of(usage) == tokens
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (7, 4, 11)
 
 
 @pytest.mark.parametrize(

@@ -81,3 +81,38 @@ def test_strange_members_break_nothing() -> None:
         chunk(tool_calls=5), chunk(content=5), {"choices": [{"logprobs": 5, "delta": {}}]},
     ]  # fmt: skip
     assert completion_of(stream(*strange)) is not None
+
+
+@pytest.mark.parametrize("pieces", [["get_", "weather"], ["get_weather", "get_weather"],
+                                    ["get", "get_weather"], ["get_weather", "", ""]])  # fmt: skip
+def test_a_name_that_comes_in_pieces_is_whole(pieces: list[str]) -> None:
+    calls = [{"index": 0, "id": "t1", "function": {"name": name}} for name in pieces]
+    calls.append({"index": 0, "function": {"arguments": "{}"}})
+    found = completion_of(stream(*(chunk(tool_calls=[call]) for call in calls)))
+    assert found is not None
+    (call,) = found["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "get_weather", "arguments": "{}"}
+
+
+def test_what_else_comes_in_pieces_is_whole() -> None:
+    """Red before: of each only its last piece was stored."""
+    custom = {"index": 0, "id": "t", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
+    found = completion_of(
+        stream(
+            chunk(tool_calls=[custom]),
+            chunk(tool_calls=[{"index": 0, "custom": {"input": "ect"}}]),
+            chunk(1, function_call={"name": "f", "arguments": "{"}),
+            chunk(1, function_call={"arguments": "}"}),
+            chunk(2, audio={"id": "a", "transcript": "he", "data": "AA"}),
+            chunk(2, audio={"transcript": "llo", "data": "BB", "expires_at": 5}),
+            chunk(3, content="x", annotations=[{"n": 1}]), chunk(3, annotations=[{"n": 2}]),
+        )
+    )  # fmt: skip
+    assert found is not None
+    called, old, spoken, cited = (choice["message"] for choice in found["choices"])
+    assert called["tool_calls"] == [
+        {"id": "t", "type": "custom", "custom": {"name": "sql", "input": "select"}}
+    ]
+    assert old["function_call"] == {"name": "f", "arguments": "{}"}
+    assert spoken["audio"] == {"id": "a", "transcript": "hello", "data": "AABB", "expires_at": 5}
+    assert cited["annotations"] == [{"n": 1}, {"n": 2}]

@@ -176,6 +176,22 @@ async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand, kind:
         assert "Leave the item out" in raised.value.message, "red before: no fix was named"
 
 
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
+async def test_a_compaction_of_another_service_locks_no_session(
+    open_store, expand, kind: str
+) -> None:
+    """Codex sends the compaction that OpenAI made with every turn; its user cannot remove it."""
+    store = open_store()
+    own = {"type": kind, "encrypted_content": await seal_summary(store, "a", "ours", "any")}
+    theirs = {"type": kind, "encrypted_content": "gAAAAABp"}
+    _, given, _ = await expand(store, input=[theirs, own, user("on")])
+    assert given[0] == theirs
+    assert given[1]["content"][0]["text"].endswith("ours")
+    with pytest.raises(RequestError) as raised:
+        await expand(store, input=[user("on"), theirs])
+    assert raised.value.param == "input[1]"
+
+
 @pytest.mark.parametrize(
     ("asked", "kind", "param"),
     [
