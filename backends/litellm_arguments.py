@@ -105,7 +105,7 @@ class AdapterArguments:
         """Tell the model what it knows in the words that it knows, and name what is left out."""
         supported = self._supported_by(litellm, str(body["model"]), call.path)
         if body.get(_FUNCTIONS_MEMBER) and _FUNCTIONS_MEMBER not in (supported or ()):
-            words = "the target has no form for it. Offer them as `tools`."
+            words = "the target does not support it. Offer them as `tools`."
             raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
         if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
             _translate(call, body, arguments)
@@ -137,10 +137,13 @@ def _translate(call: Call, body: dict[str, Any], arguments: dict[str, Any]) -> N
         fault = find_misshapen(body)
     for place, tool in enumerate(_objects(body.get("tools"))):
         if "custom" in tool:
-            fault = fault or (f"tools[{place}]", "the target has tools of type `function` alone.")
+            fault = fault or (
+                f"tools[{place}]",
+                "the target supports only tools of type `function`.",
+            )
     allowed = allowed_tools(body.get("tools"), body.get("tool_choice"))
     if allowed is not None and not allowed.tools:
-        fault = fault or ("tool_choice", "names none of the functions that are offered.")
+        fault = fault or ("tool_choice", "names none of the request's functions.")
     if fault is not None:
         raise call.transmission.judge(_declined(*fault))
     if allowed is not None:

@@ -37,5 +37,5 @@ def form_members(call: Call) -> dict[str, Any]:
     if "model" not in members:
         raise RequestUnsendable("the request has no model")
     if call.stream or members.get("response_format", "json") not in _AS_JSON:
-        raise RequestDeclined("the adapter answers whole, as JSON", status=400)
+        raise RequestDeclined("the adapter returns only whole JSON responses", status=400)
     return members

@@ -91,13 +91,15 @@ def _refuse(asked: Mapping[str, Any]) -> None:
     for name in _REFUSED:
         if asked.get(name) not in _NOTHING:
             fix = "Offer them as `tools`." if name == "functions" else "Leave it out."
-            raise NoMessagesForm(name, f"Anthropic's Messages have no form for it. {fix}")
+            raise NoMessagesForm(name, f"the Messages API does not support it. {fix}")
     if asked.get("n") not in (None, 1):
-        raise NoMessagesForm("n", "Anthropic's Messages have one answer. Leave it out.")
+        raise NoMessagesForm("n", "the Messages API returns one choice. Leave it out.")
     if asked.get("logprobs") or asked.get("top_logprobs"):
-        raise NoMessagesForm("logprobs", "Anthropic's Messages tell none. Leave it out.")
+        raise NoMessagesForm(
+            "logprobs", "the Messages API returns no log probabilities. Leave it out."
+        )
     if any(medium != "text" for medium in asked.get("modalities") or ()):
-        raise NoMessagesForm("modalities", "Anthropic's Messages answer with text alone.")
+        raise NoMessagesForm("modalities", "the Messages API returns only text. Leave it out.")
 
 
 def _offered(asked: Mapping[str, Any]) -> tuple[list[dict[str, Any]], Any]:
@@ -109,7 +111,7 @@ def _offered(asked: Mapping[str, Any]) -> tuple[list[dict[str, Any]], Any]:
         search = asked.get("web_search_options")
         return [*tools, *([_search(search)] if isinstance(search, dict) else ())], choice
     if not allowed.tools:
-        raise NoMessagesForm("tool_choice", "names none of the functions that are offered.")
+        raise NoMessagesForm("tool_choice", "names none of the request's functions.")
     return [_tool(tool, "tools") for tool in allowed.tools], allowed.mode
 
 
@@ -137,7 +139,7 @@ def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _tool(tool: Any, place: str) -> dict[str, Any]:
     function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict):
-        raise NoMessagesForm(place, "only tools of type `function` have a form in Messages.")
+        raise NoMessagesForm(place, "the Messages API supports only tools of type `function`.")
     schema = function.get("parameters") or {"type": "object", "properties": {}}
     made = {"name": function.get("name"), "input_schema": schema}
     for name in ("description", "strict"):

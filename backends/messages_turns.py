@@ -73,7 +73,7 @@ class MessagesTurns:
         """
         if not self.messages:
             if not self.system:
-                raise NoMessagesForm("messages", "no message has a text that is not blank.")
+                raise NoMessagesForm("messages", "at least one message must have text.")
             self.messages, self.system = [{"role": "user", "content": self.system}], []
         return self
 
@@ -105,7 +105,7 @@ class MessagesTurns:
             said = self._blocks(content, where, {} if calls else entry)
             self._say("assistant", [*thoughts, *said, *calls])
         else:
-            raise NoMessagesForm(f"{place}.role", f"Messages have no role `{role}`.")
+            raise NoMessagesForm(f"{place}.role", f"the Messages API has no role `{role}`.")
 
     def _say_result(self, block: dict[str, Any]) -> None:
         """Add a tool result before all else of its turn, as the API requires."""
@@ -199,18 +199,18 @@ def _block(part: Any, place: str) -> dict[str, Any] | None:
         return {"type": "image", "source": _source(address, place)}
     if kind == "file" and isinstance(part.get("file"), dict):
         return _document(part["file"], place)
-    raise NoMessagesForm(place, f"Messages have no form for a part of type `{kind}`.")
+    raise NoMessagesForm(place, f"the Messages API has no part of type `{kind}`.")
 
 
 def _source(address: Any, place: str) -> dict[str, Any]:
     if not isinstance(address, str) or not address:
-        raise NoMessagesForm(place, "must have an address.")
+        raise NoMessagesForm(place, "must have a URL.")
     if not address.startswith("data:"):
         return {"type": "url", "url": address}
     head, comma, data = address.partition(",")
     media, _, coding = head.removeprefix("data:").partition(";")
     if not comma or coding != "base64":
-        raise NoMessagesForm(place, "data of a picture must be in Base64.")
+        raise NoMessagesForm(place, "the data of a picture must be Base64.")
     return {"type": "base64", "media_type": media, "data": data}
 
 
@@ -223,7 +223,7 @@ def _document(file: Mapping[str, Any], place: str) -> dict[str, Any]:
     elif comma and media.startswith(_TEXT):
         source = {"type": "text", "media_type": "text/plain", "data": _decoded(coded, place)}
     else:
-        raise NoMessagesForm(place, "a file must be a PDF or a text, with its data in Base64.")
+        raise NoMessagesForm(place, "a file must be a PDF or a text, with its data as Base64.")
     name = file.get("filename")
     return {"type": "document", "source": source, **({"title": name} if name else {})}
 
@@ -232,7 +232,7 @@ def _decoded(coded: str, place: str) -> str:
     try:
         return binascii.a2b_base64(coded).decode()
     except ValueError:
-        raise NoMessagesForm(place, "a text must be UTF-8 in Base64.") from None
+        raise NoMessagesForm(place, "a text file must be UTF-8, as Base64.") from None
 
 
 def _call(call: Any, place: str) -> dict[str, Any]:
@@ -242,6 +242,6 @@ def _call(call: Any, place: str) -> dict[str, Any]:
         told = {"type": "tool_use", "id": call.get("id"), "name": custom.get("name")}
         return {**told, "input": {"input": custom.get("input")}, **mark_of(call)}
     if not isinstance(function, dict):
-        raise NoMessagesForm(place, "only calls of functions have a form in Messages.")
+        raise NoMessagesForm(place, "the Messages API supports only calls of functions.")
     told = {"type": "tool_use", "id": call.get("id"), "name": function.get("name")}
     return {**told, "input": read_arguments(function.get("arguments")), **mark_of(call)}
