@@ -206,7 +206,7 @@ def test_instructions_alone_are_what_the_user_says() -> None:
     spoken, _ = made(messages=[*alone, {"role": "user", "content": " "}])
     assert spoken["messages"] == body["messages"]
     for blank in ("", None, [], [{"type": "text", "text": " "}]):
-        with pytest.raises(NoMessagesForm, match="`messages`: no message has a text"):
+        with pytest.raises(NoMessagesForm, match="`messages`: at least one message must have text"):
             made(messages=[{"role": "user", "content": blank}])
 
 

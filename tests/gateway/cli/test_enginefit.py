@@ -68,7 +68,7 @@ def test_a_fit_to_calm_runs_alone_says_that_more_load_is_a_guess(tmp_path):
     assert "is a guess" not in fit(crowded, *words).stdout
     answer = fit(calm, *words)
     assert answer.exit_code == 0
-    assert "what the model says of more load is a guess" in " ".join(answer.stdout.split())
+    assert "the model's predictions for higher load are a guess" in " ".join(answer.stdout.split())
     assert json.loads(fit(calm, *words, "--json").stdout)["saturated"] is False
     # Held out, a crowded run is none of those fitted.
     assert json.loads(fit(crowded, *words, "--validate", "--json").stdout)["saturated"] is False

@@ -114,4 +114,7 @@ def test_a_long_conversation_is_compacted_and_goes_on(stack) -> None:
     words = [item["content"][0]["text"] for item in again.json()["output"][:-1]]
     assert words == ["hello there", "on"]
     other = stack.key("stranger", team="others").token
-    assert stack.post(RESPONSES, turn, other).status_code == 400
+    alone = {**turn, "input": document["output"]}
+    assert stack.post(RESPONSES, alone, other).status_code == 400
+    unread = stack.post(RESPONSES, turn, other)  # one line stands for what it cannot read
+    assert unread.headers["x-breakeven-ignored"] == "input.compaction"
