@@ -112,6 +112,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
             f"The books have fewer than {LEAST_BUCKETS} whole {name}s of this period: too few to "
             "call any unusual."
         )
+        muting.show(view, by, ())
         return
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
     every = anomalies(rows, _whole_buckets(zone, scope, width))
