@@ -209,7 +209,7 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
-        "Where what you change comes from", value=terms.source or "", max_chars=300,
+        "Source of the change", value=terms.source or "", max_chars=300,
         placeholder="contract 2026-17, a provider's list of 3 November", key=f"rates-source-{pool}",
     )  # fmt: skip
     first, second = st.columns([1, 2], vertical_alignment="bottom")

@@ -247,7 +247,7 @@ def an_anomaly_is_muted_and_heard_again(seen: Page, house: House) -> None:
 def a_rate_moves_every_place_of_the_verdict(seen: Page, house: House) -> None:
     turns(seen, house, "rates")
     cents = 50 + seen.viewport_size["width"] % 49
-    types(seen, USD_an_hour_of_one_GPU=f"0.{cents}", Where_the_rate_comes_from="contract 2026-19")
+    types(seen, USD_an_hour_of_one_GPU=f"0.{cents}", Source_of_the_change="contract 2026-19")
     presses(seen, "Enter it")
     no_sideways_scroll(seen)
     presses(seen, "Yes, enter it")

@@ -49,7 +49,7 @@ def test_finance_enters_a_rate_and_other_money(house) -> None:
         types(page, USD_an_hour_of_one_GPU=typed)
         shows(page, said)
         expect(page.get_by_role("button", name="Enter it")).to_be_disabled()
-    types(page, USD_an_hour_of_one_GPU="0.75", Where_the_rate_comes_from="contract 2026-18")
+    types(page, USD_an_hour_of_one_GPU="0.75", Source_of_the_change="contract 2026-18")
     expect(page.get_by_role("button", name="Enter it")).to_be_enabled()
     presses(page, "Enter it")
     shows(page, "+GPU: $0.750000 an hour")
@@ -134,7 +134,7 @@ def test_a_scenario_is_saved_and_another_one_opens_it(house) -> None:
 def test_who_may_no_longer_does_no_more(house) -> None:
     """Between the question and yes somebody took the role away, and the way in after it."""
     page = house.arrives(FAY, "rates")
-    types(page, USD_an_hour_of_one_GPU="0.91", Where_the_rate_comes_from="a letter")
+    types(page, USD_an_hour_of_one_GPU="0.91", Source_of_the_change="a letter")
     presses(page, "Enter it")
     shows(page, "Yes, enter it")
     says, before = house.access.read_text(), house.entered(RATE)
