@@ -168,7 +168,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def usage_of(tokens: TokenCounts) -> dict[str, Any]:
+def usage_object(tokens: TokenCounts) -> dict[str, Any]:
     """Return the ledger's tokens as a chat completion's usage."""
     given = prompt_tokens(tokens)
     return {

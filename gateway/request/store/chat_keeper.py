@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from backends.sse import EventSplitter, data_spans
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import ClientResponse, Send
-from gateway.request.dialects.chat import read_object, usage_of
+from gateway.request.dialects.chat import read_object, usage_object
 from gateway.request.dialects.fields import metadata_of
 from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.idempotency.response_replay import REPLAYED
@@ -149,7 +149,7 @@ class ChatKeeper:
             return "unreadable"
         tokens = self._tokens()
         if not completion.get("usage") and tokens is not None:  # a stream tells it where asked
-            completion["usage"] = usage_of(tokens)
+            completion["usage"] = usage_object(tokens)
         content = {
             "completion": {**completion, "metadata": self._metadata},
             "messages": msgspec.json.decode(bytes(self._messages)),
